@@ -478,14 +478,17 @@ class Collection:
         query = {"after": after, "members": members, "prefer": prefer}
         return self._client.call("GET", _with_query(f"{self._path}/clusters/{_quoted(id)}", query))
 
-    def decide(self, decisions: Union[Mapping[str, Any], Iterable[Mapping[str, Any]]]) -> list[Any]:
+    def decide(
+        self, decisions: Union[Mapping[str, Any], Iterable[Mapping[str, Any]]], *, limit: Optional[int] = None
+    ) -> list[Any]:
         """Decides about pairs of texts as a person, and returns a result for each of up to 1,000 decisions.
 
         A decision is a line of a file of decisions, which the page of a report saves, or ``{"a_id", "b_id", "label"}``
         with the ids of two documents of the collection. The ``label`` is ``"same"``, ``"different"``, or ``"none"``,
         which withdraws the decision before. The documents for which that changes something are judged again: the
-        ``changed`` of a result has their new verdicts and sequence numbers. A decision that is not accepted has a
-        ``problem``.
+        ``changed`` of a result has their new verdicts and sequence numbers. It has the first ones, at most ``limit`` in all
+        results together (100, up to 1,000); ``changed_total`` is their number, and ``next`` the ``after`` with which
+        ``documents`` lists the others. A decision that is not accepted has a ``problem``.
 
         >>> import lookalike as la
         >>> news = la.Client("http://127.0.0.1:7600").create("overruled")
@@ -499,7 +502,8 @@ class Collection:
         >>> news.drop()
         """
         listed = [decisions] if isinstance(decisions, Mapping) else list(decisions)
-        lines = self._client._lines("POST", f"{self._path}/decisions", listed, False, is_whole=True)
+        path = _with_query(f"{self._path}/decisions", {"limit": limit})
+        lines = self._client._lines("POST", path, listed, False, is_whole=True)
         return [result for answer in lines for result in answer["results"]]
 
     def decisions(

@@ -79,7 +79,7 @@ function DecisionEffect({ result }: { result: DecisionResult }) {
           ))}
         </ul>
       )}
-      {result.changed.length > shownDocuments && <p class="muted">{say.text("decide.more", { n: result.changed.length - shownDocuments })}</p>}
+      {result.changed_total > shownDocuments && <p class="muted">{say.text("decide.more", { n: result.changed_total - shownDocuments })}</p>}
     </div>
   );
 }

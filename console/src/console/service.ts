@@ -151,7 +151,10 @@ export interface NewDecision {
 /** The effect of a decision. */
 export interface DecisionResult {
   outcome: "applied" | "recorded" | "unchanged";
+  /** The first documents that were judged again. */
   changed: Verdict[];
+  /** Number of all documents that were judged again. */
+  changed_total: number;
 }
 
 export interface Readiness {

@@ -82,7 +82,8 @@ impl PendingInsert {
 
     /// Returns the steps that storing the document takes about, beyond those of its check.
     pub(crate) fn insertion_steps(&self, check: &DocumentCheck) -> u64 {
-        let bytes = self.record.len() as u64 + self.sketched.memory_bytes();
+        let meta = self.meta.as_ref().map_or(0, String::len);
+        let bytes = (self.record.len() + meta) as u64 + self.sketched.memory_bytes();
         check.insertion_steps() + bytes / BYTES_OF_STEP
     }
 
@@ -155,11 +156,15 @@ impl PendingInsert {
         &self.id
     }
 
+    /// Returns the bytes of its text and its metadata.
+    pub(crate) fn content_bytes(&self) -> usize {
+        let text = self.sketched.text().map_or(0, str::len);
+        text + self.meta.as_ref().map_or(0, String::len)
+    }
+
     /// Returns the approximate bytes that the document occupies until it is on disk.
     pub fn memory_bytes(&self) -> usize {
-        let text = self.sketched.text().map_or(0, str::len);
-        let meta = self.meta.as_ref().map_or(0, String::len);
-        size_of::<Self>() + self.id.len() + meta + text + self.record.len()
+        size_of::<Self>() + self.id.len() + self.content_bytes() + self.record.len()
     }
 }
 

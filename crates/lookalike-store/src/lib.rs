@@ -107,7 +107,8 @@ pub use collection::{
 };
 pub use decision::{
     DecisionOutcome, DecisionPage, DecisionRequest, DecisionSubject, MOST_DECISIONS,
-    MOST_REJUDGED_DOCUMENTS, NamedText, RejudgedDocument, StoredDecision,
+    MOST_READ_MEMBERS, MOST_REJUDGED_DOCUMENTS, NamedText, RejudgedDocument, RejudgedDocuments,
+    StoredDecision,
 };
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{

@@ -61,11 +61,11 @@ impl PassageShares {
             limit.bytes.max(plan.smallest_limit_bytes)
         };
         let budget = budget_of_run(threads);
-        let left = (bytes - budget.fixed_bytes() - plan.resident_bytes) / 8 * 7;
+        let left = (bytes - budget.fixed_bytes() - plan.base_bytes - plan.resident_bytes) / 8 * 7;
         Self {
             rows: RowBudget {
                 limit_bytes: bytes,
-                most_bytes: bytes - budget.smallest_limit(0),
+                most_bytes: bytes - budget.smallest_limit(plan.base_bytes),
                 beside_row: BYTES_BESIDE_ROW,
             },
             working: limit.working_set.unwrap_or(left),
@@ -158,6 +158,8 @@ pub struct PassagePlan {
     pub out_of_core: bool,
     /// Expected bytes that stay in memory for the rows.
     pub resident_bytes: u64,
+    /// Bytes of the base texts, which stay in memory, too; 0 without any.
+    pub base_bytes: u64,
     /// Expected bytes of temporary files; 0 if everything stays in memory.
     pub disk_bytes: u64,
     /// Smallest limit, in bytes, with which the run would be accepted.
@@ -174,18 +176,23 @@ pub(crate) struct MeasuredRows {
 }
 
 impl PassagePlan {
-    /// Estimates a run over measured sources and other documents, or over inputs of unknown size.
+    /// Estimates a run over measured sources and other documents, or over inputs of unknown size, beside base texts of
+    /// `base_bytes` bytes of memory.
     ///
     /// # Errors
     /// If the limit is too small for any run over them and was set by a user; the message says which limit would do.
     pub(crate) fn from_measures(
         measured: Option<[MeasuredRows; 2]>,
+        base_bytes: u64,
         threads: usize,
         limit: MemoryLimit,
     ) -> Result<Self> {
-        let plan = Self::estimate(measured, threads, limit.bytes);
+        let plan = Self::estimate(measured, base_bytes, threads, limit.bytes);
         if limit.bytes >= plan.smallest_limit_bytes || !limit.is_set {
             return Ok(plan);
+        }
+        if base_bytes > 0 {
+            return Err(plan.base_error());
         }
         let documents = plan.documents.map(|count| count as f64);
         Err(budget_of_run(threads).limit_error(
@@ -196,9 +203,25 @@ impl PassagePlan {
         ))
     }
 
-    fn estimate(measured: Option<[MeasuredRows; 2]>, threads: usize, limit_bytes: u64) -> Self {
+    /// Returns the error for a limit that is too small for base texts and rows.
+    fn base_error(&self) -> Error {
+        Error::usage_error(format!(
+            "{} MB of memory are too little for base texts of {} MB beside the rows and what every run takes: give {} MB \
+             or more",
+            self.limit_bytes / 1_000_000,
+            self.base_bytes.div_ceil(1_000_000),
+            self.smallest_limit_bytes.div_ceil(1_000_000)
+        ))
+    }
+
+    fn estimate(
+        measured: Option<[MeasuredRows; 2]>,
+        base_bytes: u64,
+        threads: usize,
+        limit_bytes: u64,
+    ) -> Self {
         let budget = budget_of_run(threads);
-        let fixed = budget.fixed_bytes();
+        let fixed = budget.fixed_bytes() + base_bytes;
         let all = measured.unwrap_or_default();
         let sum = |of: fn(&MeasuredRows) -> f64| all.iter().map(of).sum::<f64>();
         let resident = with_reserve(sum(|rows| {
@@ -217,12 +240,13 @@ impl PassagePlan {
             in_memory_bytes: measured.map(|_| in_memory + caches),
             out_of_core,
             resident_bytes: resident,
+            base_bytes,
             disk_bytes: if out_of_core {
                 (DISK_BYTES_PER_GRAM * grams) as u64
             } else {
                 0
             },
-            smallest_limit_bytes: budget.smallest_limit(resident),
+            smallest_limit_bytes: budget.smallest_limit(base_bytes + resident),
         }
     }
 }

@@ -671,11 +671,15 @@ fn add_pairs(text: &mut SummaryText, done: &PassagesSummary, printer: &OutputPri
 fn add_base(text: &mut SummaryText, done: &PassagesSummary) {
     if done.base.texts > 0 {
         let left_out = messages::base_left_out(
-            NounCount(done.base.tokens, CountedNoun::Word),
+            count_length(done.base.tokens as usize, done.base.unit),
             NounCount(done.base.documents, CountedNoun::Document),
             NounCount(done.base.texts, CountedNoun::Text),
         );
         text.add_line(&messages::base_text(), left_out);
+    }
+    if done.base.short_texts > 0 {
+        let short = describe_short_base(done);
+        text.add_line(&messages::base_text(), short);
     }
     if let Some(common) = &done.common {
         let characters = NounCount(common.characters as u64, CountedNoun::Character);
@@ -689,6 +693,25 @@ fn add_base(text: &mut SummaryText, done: &PassagesSummary) {
         };
         text.add_line(&messages::common_text(), hint);
     }
+}
+
+/// Words of the runs that are compared with a base text; a passage that may be shorter has shorter ones.
+const BASE_RUN_WORDS: u32 = 5;
+
+/// Returns a line on the base texts that are too short to leave anything out.
+fn describe_short_base(done: &PassagesSummary) -> String {
+    let words = done.min_words.min(BASE_RUN_WORDS);
+    let named: Vec<_> = (done.base.short_names.iter())
+        .map(|name| escape_control(name))
+        .collect();
+    let more = if done.base.short_texts as usize > named.len() {
+        ", …"
+    } else {
+        ""
+    };
+    let texts = NounCount(done.base.short_texts, CountedNoun::Text);
+    let names = format!("{}{more}", named.join(", "));
+    messages::short_base(texts, words, 2 * words, &names)
 }
 
 fn add_boilerplate(text: &mut SummaryText, done: &PassagesSummary) {

@@ -454,6 +454,9 @@ messages! {
     base_left_out(words: NounCount, documents: NounCount, texts: NounCount)
         "{words} of {documents} stand in {texts} that all were given, and count for nothing"
         "{documents}中有 {words}出自给定的 {texts}，不计入结果";
+    short_base(texts: NounCount, words: u32, characters: u32, names: &str)
+        "nothing is left out of {texts}, shorter than {words} words ({characters} characters): {names}"
+        "{texts}不足 {words} 个词（{characters} 个字），没有排除任何内容：{names}";
     common_text() "common text" "共同文本";
     common_passage(characters: NounCount, having: &str, documents: NounCount, most: u64)
         "a passage of {characters} stands in {having} of {documents}: --base FILE or --max-documents {most} leaves it out"
@@ -631,6 +634,14 @@ messages! {
         "共有 {shared}，保留的文本有 {kept} 个，删除的文本有 {removed} 个：Jaccard 系数 {jaccard}，包含度 {containment}";
     sequence_similarity(value: impl Display) ", sequence similarity {value}" "，序列相似度 {value}";
     was_not_removed(id: &str, place: &str) "{id} was not removed ({place})." "{id} 未删除（{place}）。";
+    is_reference(id: &str, place: &str)
+        "{id} was not removed: it is a reference document ({place}), which comes before all others and counts as kept."
+        "{id} 未删除：它是对照文档（{place}），排在所有文档之前，视为保留。";
+    is_in_library(id: &str, place: &str)
+        "{id} was not removed: it is in the library ({place}), because a run kept it; it counts as kept."
+        "{id} 未删除：它在库中（{place}），因为某次运行保留了它；它视为保留。";
+    no_decisions_without_text()
+        "The library stores no texts, so the decisions on its text are not known." "该库不存储文本，因此不知道针对该文本有哪些决定。";
     nothing_removed_for_it()
         "No document was removed as a duplicate of it either. If you expected a match, try a lower --threshold, or list similar pairs with lookalike pairs --apart, which also names those that forms, titles or numbers keep apart."
         "也没有文档因与它重复而删除。如果您认为应当匹配，请降低 --threshold，或用 lookalike pairs --apart 列出相似的文档对，其中也有因模板、标题或数字而分开的。";

@@ -401,6 +401,21 @@ fn base_texts_are_read_like_documents_or_refused() {
     }
     place.write("short.txt", "why the ferry");
     assert_eq!(pairs("essays --base short.txt"), Some(10));
+    let short = place.summary("passages essays --base short.txt --base question.txt -o p.tsv");
+    assert_eq!(
+        (&short["base"]["short_texts"], &short["base"]["short_names"]),
+        (&json!(1), &json!(["short.txt"]))
+    );
+    let told = place.ok("passages essays --base short.txt -o p.tsv").err;
+    let words = "nothing is left out of 1 text, shorter than 5 words (10 characters): short.txt";
+    assert!(told.contains(words), "{told}");
+    let told = place
+        .ok("passages essays --base short.txt -o p.tsv --lang zh")
+        .err;
+    assert!(
+        told.contains("1 篇文本不足 5 个词（10 个字），没有排除任何内容：short.txt"),
+        "{told}"
+    );
     place.write("empty.txt", " \n");
     place.refused("passages essays --base empty.txt -o p.tsv", &["no words"]);
     place.refused(
@@ -415,6 +430,65 @@ fn base_texts_are_read_like_documents_or_refused() {
     place.refused(
         "passages - --base - -o p.tsv",
         &["standard input", "base text"],
+    );
+}
+
+/// Base texts count towards the limit of memory: they are refused by name if they do not fit, and the plan has them.
+#[test]
+fn base_texts_count_towards_the_memory() {
+    let place = Place::new();
+    write_class(&place);
+    let mut numbers = Numbers::new(7);
+    let words = unique_words(&mut numbers, 400_000);
+    place.write("form.txt", &words);
+    let line = "passages essays --threads 1 -o p.tsv";
+    let plan = |base: &str| {
+        let plan = place.summary(&format!("{line}{base} --memory 1G --explain-plan"));
+        let figure = |name: &str| plan[name].as_u64().unwrap();
+        (figure("base_bytes"), figure("smallest_limit_bytes"))
+    };
+    let (without, smallest) = plan("");
+    assert_eq!(without, 0);
+    let (bytes, larger) = plan(" --base form.txt");
+    assert!(bytes > 400_000 * 16, "{bytes}");
+    assert_eq!(larger, smallest + bytes);
+    place.ok(&format!("{line} --memory {smallest}"));
+    let megabytes = format!("base texts of {} MB", bytes.div_ceil(1_000_000));
+    place.refused(
+        &format!("{line} --base form.txt --memory {smallest}"),
+        &[
+            &megabytes,
+            &format!("give {} MB", larger.div_ceil(1_000_000)),
+        ],
+    );
+    place.ok(&format!("{line} --base form.txt --memory {larger}"));
+}
+
+/// A base text of a script without spaces is counted in characters.
+#[test]
+fn left_out_characters_are_no_words() {
+    let place = Place::new();
+    let question = "请用自己的话说明渡轮为什么在中午以前开往对岸并写出港务长提到的三个原因";
+    for (name, own) in [
+        ("甲", "因为邮件来得太晚了大家只好等"),
+        ("乙", "老船长说发动机要热一个小时才行"),
+    ] {
+        place.write(&format!("essays/{name}.txt"), format!("{question}{own}"));
+    }
+    place.write("question.txt", question);
+    let line = "passages essays --base question.txt -o p.tsv";
+    let count = 2 * question.chars().count();
+    let told = place.ok(line).err;
+    assert!(
+        told.contains(&format!(
+            "{count} characters of 2 documents stand in 1 text"
+        )),
+        "{told}"
+    );
+    let told = place.ok(&format!("{line} --lang zh")).err;
+    assert!(
+        told.contains(&format!("有 {count} 字出自给定的 1 篇文本")),
+        "{told}"
     );
 }
 

@@ -239,3 +239,91 @@ fn decisions_are_exported_and_imported() {
     };
     assert_eq!(without_numbers(&again), without_numbers(&exported));
 }
+
+/// An answer lists the first documents that were judged again, and says how many there are and where the others are listed.
+#[test]
+fn changed_documents_of_an_answer_are_bounded() {
+    let place = Place::new();
+    let service = start(&place);
+    let lamp = "A lamp burns by the harbour all night long.";
+    for number in 1..5 {
+        let copy = document(&format!("other{number}"), lamp);
+        service.post("/v1/collections/news/documents", &copy);
+    }
+    let path = format!("{DECISIONS}?limit=2");
+    let body = format!(
+        "{}\n{}\n",
+        by_ids("kept", "other", "same"),
+        by_ids("kept", "near", "different")
+    );
+    let sent =
+        service
+            .connect()
+            .request("POST", &path, &[("Content-Type", NDJSON)], body.as_bytes());
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    let results = sent.json()["results"].clone();
+    let ids = |list: &Value| -> Vec<Value> {
+        let list = list.as_array().unwrap().iter();
+        list.map(|one| one["id"].clone()).collect()
+    };
+    let (first, second) = (&results[0], &results[1]);
+    assert_eq!(
+        (&first["changed_total"], ids(&first["changed"]).len()),
+        (&json!(5), 2)
+    );
+    assert_eq!(
+        (&second["changed_total"], ids(&second["changed"]).len()),
+        (&json!(1), 0)
+    );
+    assert_eq!(second["outcome"], "applied");
+    let list = |next: &Value, limit: usize| {
+        let path = format!("/v1/collections/news/documents?after={next}&limit={limit}");
+        ids(&service.get(&path).json()["documents"])
+    };
+    let rest = list(&first["next"], 3);
+    let all: Vec<Value> = ids(&first["changed"]).into_iter().chain(rest).collect();
+    let expected = ["other", "other1", "other2", "other3", "other4"];
+    assert_eq!(all, expected.map(Value::from));
+    assert_eq!(list(&second["next"], 1), ["near"].map(Value::from));
+    let whole = decide(&service, &by_ids("kept", "near", "none"));
+    assert_eq!(
+        (&whole["changed_total"], &whole["next"]),
+        (&json!(1), &Value::Null)
+    );
+    for wrong in ["0", "1001", "all"] {
+        let refused = service.post(
+            &format!("{DECISIONS}?limit={wrong}"),
+            &by_ids("a", "b", "same"),
+        );
+        assert_eq!(refused.problem(), (400, "bad_request".into()), "{wrong}");
+    }
+}
+
+/// Makes a withdrawal that more documents follow than one decision judges again, and returns the answer to it.
+pub(crate) fn withdraw_too_much(service: &Service) -> (u16, String) {
+    service.make("large", json!({}));
+    let documents = "/v1/collections/large/documents";
+    let near = FERRY.replace('.', " today.");
+    service.post(documents, &document("a", FERRY));
+    service.post(documents, &document("b", &near));
+    let decisions = "/v1/collections/large/decisions";
+    let decided = service.post(decisions, &by_ids("a", "b", "different"));
+    let decided = decided.json()["results"][0].clone();
+    let lines: String = (0..1001)
+        .map(|number| format!("{}\n", document(&format!("copy{number}"), &near)))
+        .collect();
+    let answers = service.post_lines(documents, lines.as_bytes());
+    assert!(answers.iter().all(|answer| answer["of"] == "b"));
+    let [a, b] = ["a", "b"].map(|side| decided[side].as_str().unwrap());
+    service.delete(&format!("{decisions}/{a}/{b}")).problem()
+}
+
+/// A withdrawal that is refused is no success, and leaves the decision as it is.
+#[test]
+fn refused_withdrawal_is_a_problem() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    assert_eq!(withdraw_too_much(&service), (422, "bad_decision".into()));
+    let listed = service.get("/v1/collections/large/decisions").json();
+    assert_eq!(listed["total"], 1);
+}

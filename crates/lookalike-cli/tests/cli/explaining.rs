@@ -377,3 +377,104 @@ fn decisions_are_explained() {
     let words = "the same as 1, different from 1 others";
     assert!(kept.text().contains(words), "{}", kept.text());
 }
+
+/// The command that the summary names works when it is pasted into a shell, whatever options decide about reading.
+#[cfg(unix)]
+#[test]
+fn named_command_works_in_a_shell() {
+    let place = Place::new();
+    let text = "渡轮早上七点从岛上的码头开出没有人会误了船期因为老船长总是等";
+    let rows = format!("号;文 章\n甲;{text}\n乙;{text}着\n");
+    let (bytes, _, _) = encoding_rs::GB18030.encode(&rows);
+    place.write("my news.txt", &bytes);
+    let options = "--format csv --delimiter ; --encoding gb18030 --id 号 --text 文%20章 --set ngram=3 --threshold 0.5";
+    let ran = place.ok(&format!(
+        "dedup my%20news.txt {options} --verify containment --removed re'moved.tsv"
+    ));
+    assert_eq!(place.table("re'moved.tsv").len(), 1, "{}", ran.err);
+    let command = ran
+        .err
+        .lines()
+        .find_map(|line| line.split_once("lookalike explain "));
+    let command = command.unwrap().1;
+    assert!(command.contains("--encoding gb18030"), "{command}");
+    let script = format!(
+        "{} explain {}",
+        env!("CARGO_BIN_EXE_lookalike"),
+        command.replace(" ID ", " 乙 ")
+    );
+    let said = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(place.path(""))
+        .env("LC_ALL", "C")
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&said.stderr);
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert_eq!(said.status.code(), Some(0), "{script}\n{error}");
+    assert!(text.contains("乙 was removed"), "{text}");
+    assert!(
+        text.contains("the recorded similarity is that of"),
+        "{text}"
+    );
+}
+
+/// A document that is in the library, or among those of `--against`, counts as kept, and is no unknown one.
+#[test]
+fn documents_beside_the_inputs_are_explained() {
+    let place = Place::new();
+    let text = "one two three four five six seven eight";
+    place.write("old.jsonl", jsonl([("z", "all alone here"), ("a", text)]));
+    let near = "one two three four five six seven nine";
+    place.write("new.jsonl", jsonl([("b", near), ("c", "another one")]));
+    let options = "--threshold 0.5 --removed r.tsv";
+    for (library, extra) in [("bare.lib", ""), ("full.lib", " --passages mark")] {
+        place.ok(&format!(
+            "dedup old.jsonl --library {library} -o out.jsonl{extra}"
+        ));
+        let ran = place.ok(&format!(
+            "dedup new.jsonl --library {library} {options} -o new-out.jsonl{extra}"
+        ));
+        let command = format!("explain r.tsv ID new.jsonl --library {library}");
+        assert!(ran.err.contains(&command), "{}", ran.err);
+        let of = |id: &str| command.replace("ID", id);
+        let known = place.ok(&of("a"));
+        for word in [
+            "a was not removed: it is in the library".to_owned(),
+            format!("{library}, row 2"),
+            "1 document was removed because of it: b".to_owned(),
+        ] {
+            assert!(known.text().contains(&word), "{word} in {}", known.text());
+        }
+        let alone = place.ok(&of("z"));
+        assert!(
+            alone.text().contains("No document was removed"),
+            "{}",
+            alone.text()
+        );
+        // The table names the library of those that it names as kept.
+        let named = place.ok("explain r.tsv a new.jsonl");
+        assert_eq!(named.text(), known.text());
+        let said: Value = serde_json::from_slice(&place.ok(&(of("a") + " --json")).out).unwrap();
+        assert_eq!(
+            (&said["removed"], &said["found_in"], &said["duplicates"]),
+            (&false.into(), &"library".into(), &serde_json::json!(["b"]))
+        );
+        let stored = (library == "full.lib").then_some(text);
+        assert_eq!(said["document"]["text"], serde_json::json!(stored));
+        place.refused(&of("nobody"), &["nobody", "r.tsv"]);
+    }
+    let told = place.ok("explain r.tsv a new.jsonl --library bare.lib --lang zh");
+    assert!(told.text().contains("它在库中"), "{}", told.text());
+    place.ok(&format!(
+        "dedup new.jsonl --against old.jsonl {options} -o new-out.jsonl"
+    ));
+    let known = place.ok("explain r.tsv a new.jsonl --against old.jsonl");
+    assert!(
+        known
+            .text()
+            .contains("a was not removed: it is a reference document (old.jsonl, row 2)"),
+        "{}",
+        known.text()
+    );
+}

@@ -6,6 +6,7 @@ use lookalike_log::{EntryKind, LogEntry, LogTail, SharedLog};
 use lookalike_server::with_log_store;
 use serde_json::{Value, json};
 
+use crate::decisions::withdraw_too_much;
 use crate::service::{NDJSON, Reply, Service, document, wait_until};
 use crate::support::Place;
 
@@ -142,6 +143,16 @@ fn every_change_reaches_every_replica() {
         first.connect().request("GET", path, &header, b"").status,
         404
     );
+}
+
+/// A withdrawal that is refused has the same answer with a log as without one.
+#[test]
+fn refused_withdrawal_is_a_problem_of_every_replica() {
+    let places = ReplicaPlaces::new(1);
+    let service = places.start(0);
+    assert_eq!(withdraw_too_much(&service), (422, "bad_decision".into()));
+    let listed = service.get("/v1/collections/large/decisions").json();
+    assert_eq!(listed["total"], 1);
 }
 
 /// A decision at one replica overrules the verdicts of all, and is withdrawn at another one.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::decisions::{DECISIONS_ON_PAGE, MAX_DECISION_LINES};
+use crate::api::decisions::{CHANGED_IN_ANSWER, DECISIONS_ON_PAGE, MAX_DECISION_LINES};
 
 /// Returns the schemas of decisions.
 pub(crate) fn decision_schemas() -> Value {
@@ -77,12 +77,22 @@ pub(crate) fn decision_schemas() -> Value {
                             "changed": {
                                 "type": "array",
                                 "description": "The documents that were judged again, with their new verdicts and \
-                                    sequence numbers, and the verdicts `before`.",
+                                    sequence numbers, and the verdicts `before`: the first ones, up to `limit` of all \
+                                    results together.",
                                 "items": {
                                     "allOf": [verdict, {
                                         "type": "object", "required": ["before"], "properties": { "before": verdict },
                                     }],
                                 },
+                            },
+                            "changed_total": {
+                                "type": "integer", "minimum": 0,
+                                "description": "Number of documents that were judged again.",
+                            },
+                            "next": {
+                                "type": ["integer", "null"], "minimum": 0,
+                                "description": "Value of `after` with which the list of documents goes on after \
+                                    `changed`; null if `changed` has all.",
                             },
                             "past_window": number,
                             "form_applied": {
@@ -99,19 +109,22 @@ pub(crate) fn decision_schemas() -> Value {
     })
 }
 
-/// Returns the parameters of the list of decisions, except those of all calls.
-pub(crate) fn decision_parameter(name: &str) -> Option<(Value, &'static str)> {
-    let (usual, most) = DECISIONS_ON_PAGE;
-    match name {
-        "after" => Some((
+/// Returns the parameters of the calls on decisions, except those of all calls.
+pub(crate) fn decision_parameter(call: &str, name: &str) -> Option<(Value, &'static str)> {
+    let count = |(usual, most): (usize, usize)| json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual });
+    match (call, name) {
+        ("decide" | "withdraw_decision", "limit") => Some((
+            count(CHANGED_IN_ANSWER),
+            "Most documents in `changed`, of all results together.",
+        )),
+        ("list_decisions", "after") => Some((
             json!({ "type": "integer", "minimum": 0 }),
             "The `next` of the previous page.",
         )),
-        "limit" => Some((
-            json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual }),
-            "Number of decisions per page.",
-        )),
-        "document" => Some((
+        ("list_decisions", "limit") => {
+            Some((count(DECISIONS_ON_PAGE), "Number of decisions per page."))
+        }
+        ("list_decisions", "document") => Some((
             json!({ "type": "string" }),
             "Only decisions on the text of the document with this id.",
         )),

@@ -1,6 +1,7 @@
 //! Calls on decisions of a person: make, list, withdraw.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -29,6 +30,40 @@ const MAX_DECISION_BYTES: u64 = 4 << 20;
 /// Decisions on a page: default and maximum.
 pub(crate) const DECISIONS_ON_PAGE: (usize, usize) = (100, 1000);
 
+/// Documents that were judged again and that an answer lists: default and maximum.
+pub(crate) const CHANGED_IN_ANSWER: (usize, usize) = (100, 1000);
+
+/// Places that an answer has left for documents that were judged again.
+#[derive(Clone)]
+struct ChangedPlaces(Arc<AtomicUsize>);
+
+impl ChangedPlaces {
+    /// Reads how many such documents an answer lists.
+    fn from_query(query: Option<&str>) -> Result<Self, ApiProblem> {
+        let parameters = QueryParameters::parse_query(query, &["limit"])?;
+        let (usual, most) = CHANGED_IN_ANSWER;
+        let count = parameters.count_parameter("limit", usual, most)?;
+        Ok(Self(Arc::new(AtomicUsize::new(count))))
+    }
+
+    /// Keeps the documents of an outcome for which there are places, and takes these.
+    fn shorten_outcome(&self, outcome: &mut DecisionOutcome) {
+        let wanted = outcome.rejudged.first.len();
+        let take = |left: usize| Some(left - left.min(wanted));
+        let left = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        let left = left.unwrap_or_else(|left| left);
+        outcome.rejudged.keep_first(left);
+    }
+
+    fn shorten_entry(&self, outcome: &mut EntryOutcome) {
+        if let Ok(EntryAnswer::Decided(decided)) = &mut outcome.result {
+            self.shorten_outcome(decided);
+        }
+    }
+}
+
 /// The outcome of a line, and whether its decision is about a form.
 type LineResult = Result<(DecisionOutcome, bool), ApiProblem>;
 
@@ -40,6 +75,7 @@ struct DecisionResultsJson<'a> {
 /// Makes decisions in their order: one, or one per line.
 pub(crate) async fn make_decisions(mut api_request: ApiRequest) -> ApiResult {
     drop(api_request.look_up_collection()?);
+    let places = ChangedPlaces::from_query(api_request.query.as_deref())?;
     let kind = responses::body_kind(&api_request.headers)?;
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let (named, subject) = (api_request.target_collection(), api_request.log_subject());
@@ -52,11 +88,12 @@ pub(crate) async fn make_decisions(mut api_request: ApiRequest) -> ApiResult {
         Some(replica) => {
             let recipes = open.recipe_ids();
             drop(open);
-            let (results, record) = decide_through_log(replica, &subject, &lines, &recipes).await?;
+            let decided = decide_through_log(replica, &subject, &lines, &recipes, places);
+            let (results, record) = decided.await?;
             with_position(results_response(&results), record)
         }
         None => {
-            let results = in_background(move || decide_all(&open, &lines)).await;
+            let results = in_background(move || decide_all(&open, &lines, &places)).await;
             results_response(&results)
         }
     };
@@ -98,12 +135,17 @@ fn results_response(results: &[(usize, LineResult)]) -> Response<Body> {
     responses::json_response(StatusCode::OK, &results)
 }
 
-fn decide_all(open: &OpenCollection, lines: &[(usize, Vec<u8>)]) -> Vec<(usize, LineResult)> {
+fn decide_all(
+    open: &OpenCollection,
+    lines: &[(usize, Vec<u8>)],
+    places: &ChangedPlaces,
+) -> Vec<(usize, LineResult)> {
     let recipes = open.recipe_ids();
     let decide = |line: &[u8]| {
         let ReadDecision { request, has_form } = read_decision(line, &recipes)?;
         let outcome = open.collection.decide(&request);
-        let outcome = outcome.map_err(|error| open.to_problem(error))?;
+        let mut outcome = outcome.map_err(|error| open.to_problem(error))?;
+        places.shorten_outcome(&mut outcome);
         Ok((outcome, has_form))
     };
     let results = lines.iter().map(|(number, line)| (*number, decide(line)));
@@ -116,6 +158,7 @@ async fn decide_through_log(
     subject: &str,
     lines: &[(usize, Vec<u8>)],
     recipes: &[String],
+    places: ChangedPlaces,
 ) -> Result<(Vec<(usize, LineResult)>, u64), ApiProblem> {
     let read: Vec<_> = lines
         .iter()
@@ -123,7 +166,9 @@ async fn decide_through_log(
         .collect();
     let valid = read.iter().filter(|(_, _, read)| read.is_ok());
     let entries = valid.map(|(_, line, _)| decision_entry(subject, (*line).clone()));
-    let outcomes = replica.propose_changes(entries.collect()).await?;
+    let shorten = move |outcome: &mut EntryOutcome| places.shorten_entry(outcome);
+    let proposed = replica.propose_changes_with(entries.collect(), shorten);
+    let outcomes = proposed.await?;
     let last = outcomes.iter().map(|outcome| outcome.record).max();
     let mut outcomes = outcomes.into_iter();
     let results = read.into_iter().map(|(number, _, read)| {
@@ -188,6 +233,7 @@ pub(crate) async fn list_decisions(api_request: ApiRequest) -> ApiResult {
 /// Withdraws the decision on two texts, which are named by their contents in either order.
 pub(crate) async fn withdraw_decision(api_request: ApiRequest) -> ApiResult {
     let open = api_request.look_up_collection()?;
+    let places = ChangedPlaces::from_query(api_request.query.as_deref())?;
     let (service, subject) = (Arc::clone(&api_request.service), api_request.log_subject());
     let contents = ["a", "b"].map(|name| api_request.path_part(name));
     let texts = find_decided_texts(&open, &contents)?;
@@ -197,8 +243,9 @@ pub(crate) async fn withdraw_decision(api_request: ApiRequest) -> ApiResult {
         let recipe = recipes.first().map_or("", String::as_str);
         let line = responses::json_text(&withdrawal_line(&texts, recipe));
         let lines = [(1, line)];
-        let (results, record) = decide_through_log(replica, &subject, &lines, &recipes).await?;
-        return Ok(with_position(results_response(&results), record));
+        let decided = decide_through_log(replica, &subject, &lines, &recipes, places);
+        let (results, record) = decided.await?;
+        return Ok(with_position(single_response(results)?, record));
     }
     let request = DecisionRequest {
         subject: DecisionSubject::Texts(texts),
@@ -208,8 +255,21 @@ pub(crate) async fn withdraw_decision(api_request: ApiRequest) -> ApiResult {
         let outcome = open.collection.decide(&request);
         outcome.map_err(|error| open.to_problem(error))
     });
-    let outcome = outcome.await?;
-    Ok(results_response(&[(1, Ok((outcome, false)))]))
+    let mut outcome = outcome.await?;
+    places.shorten_outcome(&mut outcome);
+    single_response(vec![(1, Ok((outcome, false)))])
+}
+
+/// Returns the answer to a request with one decision.
+///
+/// # Errors
+/// If the decision was refused: then the request was.
+fn single_response(results: Vec<(usize, LineResult)>) -> ApiResult {
+    let applied = results
+        .into_iter()
+        .map(|(line, result)| Ok((line, Ok(result?))));
+    let applied = applied.collect::<Result<Vec<_>, ApiProblem>>()?;
+    Ok(results_response(&applied))
 }
 
 fn find_decided_texts(

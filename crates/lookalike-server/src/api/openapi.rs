@@ -404,7 +404,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
         if *name == "prefer" {
             return preference_parameter(call);
         }
-        let of_decisions = decision_parameter(name).filter(|_| call.name == "list_decisions");
+        let of_decisions = decision_parameter(call.name, name);
         if let Some((schema, about)) = of_decisions {
             return query_parameter(name, schema, about.to_owned());
         }

@@ -208,14 +208,14 @@ pub(crate) static CALLS: [ApiCall; 45] = calls! {
         takes None, with ["id", "after", "members", "prefer", "at_least"], gives 200 Some("Cluster"), documents::get_cluster;
     "decide" POST "/v1/collections/{collection}/decisions" Write,
         "decide about pairs of texts as a person, and judge their documents again: one, or one per line",
-        takes Some(("Decision", ONE_OR_MANY)), with [], gives 200 Some("DecisionResults"), decisions::make_decisions;
+        takes Some(("Decision", ONE_OR_MANY)), with ["limit"], gives 200 Some("DecisionResults"), decisions::make_decisions;
     "list_decisions" GET "/v1/collections/{collection}/decisions" Read,
         "list the decisions that hold, in the order in which they were made",
         takes None, with ["after", "limit", "document", "at_least"], gives 200 Some("DecisionPage"),
         decisions::list_decisions;
     "withdraw_decision" DELETE "/v1/collections/{collection}/decisions/{a}/{b}" Write,
         "withdraw the decision on two texts, and judge their documents again",
-        takes None, with [], gives 200 Some("DecisionResults"), decisions::withdraw_decision;
+        takes None, with ["limit"], gives 200 Some("DecisionResults"), decisions::withdraw_decision;
     "get_stats" GET "/v1/collections/{collection}/stats" Read, "show the size and state of a \
         collection",
         takes None, with ["at_least"], gives 200 Some("CollectionStats"), collections::collection_stats;

@@ -175,11 +175,12 @@ fn compare_all(
         let Some(stored) = stored.filter(|stored| Some(&*stored.answer.id) != without) else {
             continue;
         };
+        let meta_bytes = stored.meta.as_ref().map_or(0, String::len);
         let DocumentContent::Text(kept) = stored.content else {
             continue;
         };
         bytes += kept.len();
-        allowance.hold_memory(text.len() + kept.len(), 0)?;
+        allowance.hold_memory(text.len() + kept.len() + meta_bytes, 0)?;
         let kept = comparer.read_text(&kept);
         if allowance
             .budget

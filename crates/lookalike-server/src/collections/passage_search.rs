@@ -274,12 +274,14 @@ impl PassageSearch {
             let Some(source) = source else {
                 continue;
             };
+            let meta_bytes = source.meta.as_ref().map_or(0, String::len);
             let DocumentContent::Text(text) = source.content else {
                 continue;
             };
             bytes += text.len();
             let both = text_bytes + text.len();
-            allowance.hold_memory(counts + both, work_bytes(search.settings, both))?;
+            let held_bytes = counts + both + meta_bytes;
+            allowance.hold_memory(held_bytes, work_bytes(search.settings, both))?;
             let shared = comparer
                 .find_passages(&ExtractedText::from_plain_text(text))
                 .map_err(passage_problem)?;

@@ -166,8 +166,12 @@ pub(crate) struct DecidedJson<'a> {
     b: String,
     a_id: Option<&'a str>,
     b_id: Option<&'a str>,
-    /// Documents that were judged again, with their new verdicts.
+    /// The first documents that were judged again, with their new verdicts.
     changed: Vec<RejudgedJson<'a>>,
+    /// Number of all documents that were judged again.
+    changed_total: usize,
+    /// Value of `after` of a list of documents that has the others; null if there are none.
+    next: Option<u64>,
     /// Documents past the window, whose verdict stands.
     past_window: u64,
     /// `false` if the decision is about all documents of a form: it was applied to the two texts alone.
@@ -200,7 +204,7 @@ impl<'a> DecisionResultJson<'a> {
             line,
             outcome: if !outcome.is_new {
                 "unchanged"
-            } else if outcome.rejudged.is_empty() {
+            } else if outcome.rejudged.total == 0 {
                 "recorded"
             } else {
                 "applied"
@@ -211,7 +215,14 @@ impl<'a> DecisionResultJson<'a> {
             b: b.text.content.to_string(),
             a_id: a.id.as_deref(),
             b_id: b.id.as_deref(),
-            changed: outcome.rejudged.iter().map(RejudgedJson::from).collect(),
+            changed: outcome
+                .rejudged
+                .first
+                .iter()
+                .map(RejudgedJson::from)
+                .collect(),
+            changed_total: outcome.rejudged.total,
+            next: outcome.rejudged.continue_after(),
             past_window: outcome.past_window,
             form_applied: has_form.then_some(false),
         })

@@ -235,7 +235,7 @@ impl Replica {
             body,
         };
         let client = WaitingClient::default();
-        let (proposed, receiver) = propose_for(&client, entry);
+        let (proposed, receiver) = propose_for(&client, entry, |_| ());
         self.push_proposals(vec![proposed])?;
         self.wait_for_outcome(receiver).await
     }
@@ -248,10 +248,23 @@ impl Replica {
         &self,
         entries: Vec<LogEntry>,
     ) -> Result<Vec<EntryOutcome>, ApiProblem> {
+        self.propose_changes_with(entries, |_| ()).await
+    }
+
+    /// Proposes changes as [`propose_changes`](Self::propose_changes) does. `shorten` is called with each outcome at once,
+    /// so that outcomes that wait for the last one take little memory.
+    ///
+    /// # Errors
+    /// As for [`propose_changes`](Self::propose_changes).
+    pub(crate) async fn propose_changes_with(
+        &self,
+        entries: Vec<LogEntry>,
+        shorten: impl Fn(&mut EntryOutcome) + Clone + Send + 'static,
+    ) -> Result<Vec<EntryOutcome>, ApiProblem> {
         let client = WaitingClient::default();
         let (proposed, receivers): (Vec<_>, Vec<_>) = entries
             .into_iter()
-            .map(|entry| propose_for(&client, entry))
+            .map(|entry| propose_for(&client, entry, shorten.clone()))
             .unzip();
         self.push_proposals(proposed)?;
         let mut outcomes = Vec::with_capacity(receivers.len());
@@ -505,9 +518,13 @@ fn has_admitted(open: &Weak<OpenCollection>, seq: u64) -> Result<bool, ApiProble
 fn propose_for(
     client: &WaitingClient,
     entry: LogEntry,
+    shorten: impl Fn(&mut EntryOutcome) + Send + 'static,
 ) -> (ProposedEntry, oneshot::Receiver<EntryOutcome>) {
     let (sender, receiver) = oneshot::channel();
-    let reply = Box::new(move |outcome| drop(sender.send(outcome)));
+    let reply = Box::new(move |mut outcome| {
+        shorten(&mut outcome);
+        drop(sender.send(outcome));
+    });
     (ProposedEntry::new(entry, reply).of_client(client), receiver)
 }
 

@@ -1,9 +1,15 @@
 //! Decisions of a person on two texts.
 //!
-//! The documents that a decision can be about are found, read and prepared first, while nobody inserts: readers go on, and
-//! inserts wait. Then the decision is made and they are judged again under the exclusive lock; readers wait for that, too.
+//! The documents that a decision can be about are found, read, prepared and compared first, in turns of the shared lock,
+//! while nobody inserts: queries go on, and inserts wait. Then the decision is made and they are judged again under the
+//! exclusive lock, by comparisons that are made already. Queries wait for that, some tens of microseconds for each of these
+//! documents.
 //!
-//! Cost: a look-up for each text, and the members of the clusters of these texts, which are read to know their contents.
+//! Cost: a look-up for each text, the members of the clusters of these texts, which are read to know their contents, and
+//! two searches for each document that is judged again. All of it is bounded, and a decision beyond a bound is refused
+//! before it has changed anything.
+
+mod advance_search;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -17,8 +23,8 @@ use super::Collection;
 use super::documents::open_content;
 use super::member_walk::{MemberWalk, WalkEnd};
 use crate::decision::{
-    DecisionOutcome, DecisionPage, DecisionRequest, DecisionSubject, MOST_REJUDGED_BYTES,
-    MOST_REJUDGED_DOCUMENTS, NamedText, StoredDecision,
+    DecisionOutcome, DecisionPage, DecisionRequest, DecisionSubject, MOST_READ_MEMBERS,
+    MOST_REJUDGED_BYTES, MOST_REJUDGED_DOCUMENTS, NamedText, RejudgedDocuments, StoredDecision,
 };
 use crate::document::{
     DocumentContent, KnownDocument, LONGEST_ID, NewDocument, PendingInsert, hash_id, shorten_id,
@@ -169,10 +175,13 @@ impl Collection {
                 decision: request.decision,
                 seq: None,
                 is_new: false,
-                rejudged: Vec::new(),
+                rejudged: RejudgedDocuments::default(),
                 past_window: 0,
             };
             return Ok((outcome, 0));
+        }
+        if request.decision.is_some() {
+            refuse_empty_texts(&texts)?;
         }
         let plan = DecisionPlanner::new(self, now).plan_decision(texts, request.decision)?;
         let mut state = self.write_state()?;
@@ -230,6 +239,24 @@ impl Collection {
     }
 }
 
+/// Key of a text of nothing but white space, as a document and a line of a file have it.
+const EMPTY_TEXT_KEY: u128 = 0;
+
+/// Refuses a decision on a text that matches nothing, whatever is decided about it.
+fn refuse_empty_texts(texts: &[NamedText; 2]) -> Result<()> {
+    let is_empty = |named: &&NamedText| named.text.text_key == EMPTY_TEXT_KEY;
+    let Some(named) = texts.iter().find(is_empty) else {
+        return Ok(());
+    };
+    let of = match &named.id {
+        Some(id) => format!("the text of the document '{}'", shorten_id(id)),
+        None => format!("the text '{}'", named.text.content),
+    };
+    Err(decision_error(format!(
+        "{of} is empty: a document without a word or a sign matches nothing, so there is nothing to decide about it"
+    )))
+}
+
 fn no_texts() -> Error {
     decision_error("the collection holds fingerprints, and a decision is about texts")
 }
@@ -241,6 +268,8 @@ struct DecisionPlanner<'a> {
     scratch: AnalysisScratch,
     documents: usize,
     bytes: usize,
+    /// Members of clusters whose texts were read.
+    read_members: usize,
 }
 
 impl<'a> DecisionPlanner<'a> {
@@ -251,6 +280,7 @@ impl<'a> DecisionPlanner<'a> {
             scratch: AnalysisScratch::default(),
             documents: 0,
             bytes: 0,
+            read_members: 0,
         }
     }
 
@@ -281,12 +311,21 @@ impl<'a> DecisionPlanner<'a> {
             let members = self.find_members(&kept.known, &is_wanted)?;
             clusters.push(PlannedCluster { kept, members });
         }
-        Ok(DecisionPlan {
+        let (preview, changed) = {
+            let state = self.collection.read_state()?;
+            let preview = state.preview_decision(decided, decision);
+            let changed = state.preview_changes(&pairs, &preview);
+            (preview, changed)
+        };
+        let mut plan = DecisionPlan {
             texts,
             decision,
-            pairs,
+            changed,
             clusters,
-        })
+        };
+        self.collection
+            .search_in_advance(&mut plan, &preview, self.now)?;
+        Ok(plan)
     }
 
     /// Returns the kept documents with a text, unless they are past the window.
@@ -322,6 +361,7 @@ impl<'a> DecisionPlanner<'a> {
                 let known = live.map(|&row| state.find_by_row(row));
                 known.filter_map(Result::transpose).collect::<Result<_>>()?
             };
+            self.count_members(known.len())?;
             for member in known {
                 members.extend(self.prepare_wanted(&member, is_wanted)?);
             }
@@ -339,7 +379,11 @@ impl<'a> DecisionPlanner<'a> {
             let mut rows = Vec::new();
             let end = walk.visit_members(self.collection, &mut |row, member| {
                 rows.extend(member.map(|_| row));
-                ControlFlow::Continue(())
+                if rows.len() > MOST_READ_MEMBERS {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
             })?;
             match end {
                 WalkEnd::Complete | WalkEnd::Stopped => return Ok(rows),
@@ -393,18 +437,245 @@ impl<'a> DecisionPlanner<'a> {
             known,
             prepared,
             text,
+            check: None,
+            comparisons: Vec::new(),
         }))
+    }
+
+    fn count_members(&mut self, members: usize) -> Result<()> {
+        self.read_members += members;
+        if self.read_members <= MOST_READ_MEMBERS {
+            return Ok(());
+        }
+        Err(decision_error(format!(
+            "the clusters of the two texts have {} documents or more, and a decision reads at most {MOST_READ_MEMBERS}, the \
+             limit: delete documents of these clusters first",
+            self.read_members
+        )))
     }
 
     fn count_document(&mut self, prepared: &PendingInsert) -> Result<()> {
         self.documents += 1;
-        self.bytes += prepared.sketched.text().map_or(0, str::len);
-        if self.documents <= MOST_REJUDGED_DOCUMENTS && self.bytes <= MOST_REJUDGED_BYTES {
+        self.bytes += prepared.content_bytes();
+        let (value, limit) = if self.documents > MOST_REJUDGED_DOCUMENTS {
+            let documents = format!("{} documents or more", self.documents);
+            (documents, MOST_REJUDGED_DOCUMENTS)
+        } else if self.bytes > MOST_REJUDGED_BYTES {
+            let bytes = format!("{} bytes of texts and metadata or more", self.bytes);
+            (bytes, MOST_REJUDGED_BYTES)
+        } else {
             return Ok(());
-        }
+        };
         Err(decision_error(format!(
-            "the decision may judge more than {MOST_REJUDGED_DOCUMENTS} documents or {MOST_REJUDGED_BYTES} bytes of \
-             texts again, the limits: delete documents of the clusters that it is about first"
+            "the decision may judge {value} again, and {limit} is the limit: delete documents of the clusters that it is \
+             about first"
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lookalike::plan::{MatchSettings, SimilarityMeasure};
+
+    use super::*;
+    use crate::collection::{CollectionOptions, VerificationLimits};
+    use crate::disk::DiskFolder;
+    use crate::document::{InsertAnswer, StoredVerdict};
+    use crate::settings::CollectionSettings;
+
+    fn open_collection(folder: &tempfile::TempDir, measure: SimilarityMeasure) -> Collection {
+        let verification = VerificationLimits::default();
+        open_limited(folder, measure, verification)
+    }
+
+    fn open_limited(
+        folder: &tempfile::TempDir,
+        measure: SimilarityMeasure,
+        verification: VerificationLimits,
+    ) -> Collection {
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let settings = CollectionSettings {
+            matching: MatchSettings {
+                measure,
+                threshold: lookalike::Threshold::new(match measure {
+                    SimilarityMeasure::Levenshtein => 0.9,
+                    _ => 0.75,
+                })
+                .unwrap(),
+                ..MatchSettings::default()
+            },
+            ..CollectionSettings::default()
+        };
+        let options = CollectionOptions {
+            headroom: 0,
+            verification,
+            ..CollectionOptions::default()
+        };
+        Collection::create_empty(disk, &settings, options).unwrap()
+    }
+
+    fn insert(collection: &Collection, id: &str, text: &str, meta: Option<&str>) -> InsertAnswer {
+        let document = NewDocument {
+            id: id.to_owned(),
+            content: DocumentContent::Text(text.to_owned()),
+            time: None,
+            meta: meta.map(str::to_owned),
+        };
+        let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+        let mut answers = collection.insert_documents(&[prepared.unwrap()]);
+        answers.remove(0).unwrap()
+    }
+
+    /// Returns a text of 40 words, of which a variant from 1 on has three of its own, each at other places.
+    fn variant_text(variant: usize) -> String {
+        let own = ["", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"][variant];
+        let words = (0..40).map(|at| {
+            if variant > 0 && at / 3 == variant {
+                format!("qqqqq{own} ")
+            } else {
+                format!("word{at} ")
+            }
+        });
+        words.collect()
+    }
+
+    /// Inserts a kept document, another one, and duplicates of that one, most of which do not match each other.
+    fn insert_clusters(collection: &Collection) {
+        let other: String = (0..40).map(|at| format!("lamp{at} ")).collect();
+        assert_eq!(
+            insert(collection, "first", &other, None).cluster_id(),
+            "first"
+        );
+        insert(collection, "second", &variant_text(0), None);
+        for variant in 1..12 {
+            let id = format!("copy{variant}");
+            let answer = insert(collection, &id, &variant_text(variant), None);
+            assert_eq!(answer.cluster_id(), "second", "{id}");
+        }
+    }
+
+    fn same() -> DecisionRequest {
+        DecisionRequest {
+            subject: DecisionSubject::Documents(["first".to_owned(), "second".to_owned()]),
+            decision: Some(PairDecision::Same),
+        }
+    }
+
+    fn plan_same(collection: &Collection) -> DecisionPlan {
+        let request = same();
+        let texts = collection.resolve_subject(&request.subject).unwrap();
+        let now = (collection.options.clock)();
+        let planner = DecisionPlanner::new(collection, now);
+        planner.plan_decision(texts, request.decision).unwrap()
+    }
+
+    fn steps_taken(collection: &Collection) -> u64 {
+        collection.read_state().unwrap().matcher.steps_taken()
+    }
+
+    /// Under the exclusive lock no texts are compared: neither with documents that stay, nor with those that are kept again.
+    #[test]
+    fn documents_are_compared_before_a_decision_is_made() {
+        for measure in [SimilarityMeasure::Jaccard, SimilarityMeasure::Levenshtein] {
+            let folder = tempfile::tempdir().unwrap();
+            let collection = open_collection(&folder, measure);
+            insert_clusters(&collection);
+            let before_plan = steps_taken(&collection);
+            let plan = plan_same(&collection);
+            let before = steps_taken(&collection);
+            assert!(before > before_plan, "{measure:?}");
+            let now = (collection.options.clock)();
+            let outcome = collection
+                .write_state()
+                .unwrap()
+                .apply_decision(plan, now)
+                .unwrap();
+            assert_eq!(outcome.rejudged.total, 12);
+            let is_kept = |one: &&crate::RejudgedDocument| one.after.verdict == StoredVerdict::Kept;
+            let kept = outcome.rejudged.first.iter().filter(is_kept).count();
+            assert!(kept > 1, "{measure:?}: {kept}");
+            assert_eq!(steps_taken(&collection), before, "{measure:?}");
+        }
+    }
+
+    /// A document that is deleted between the search and the decision is the match of none.
+    #[test]
+    fn verdicts_follow_from_the_state_at_the_decision() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = open_collection(&folder, SimilarityMeasure::Jaccard);
+        insert_clusters(&collection);
+        let plan = plan_same(&collection);
+        assert!(collection.delete_document("first").unwrap());
+        assert!(collection.delete_document("copy1").unwrap());
+        let now = (collection.options.clock)();
+        let outcome = collection
+            .write_state()
+            .unwrap()
+            .apply_decision(plan, now)
+            .unwrap();
+        // Nothing matches the second document any more, so it and its duplicates stay.
+        assert_eq!(outcome.rejudged.total, 0);
+        let second = collection.find_document("second").unwrap().unwrap();
+        assert_eq!(second.answer.verdict, StoredVerdict::Kept);
+    }
+
+    /// A decision beyond the bound of work is refused, and nothing has changed. On a replica it is applied.
+    #[test]
+    fn costly_decision_is_refused() {
+        let verification = VerificationLimits {
+            document_steps: 8,
+            ..VerificationLimits::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let collection = open_limited(&folder, SimilarityMeasure::Jaccard, verification);
+        insert_clusters(&collection);
+        let last = collection.last_admitted_row().unwrap();
+        let refused = collection.decide(&same()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TooCostly);
+        assert!(
+            refused.to_string().contains("512 is the limit"),
+            "{refused}"
+        );
+        assert_eq!(collection.last_admitted_row().unwrap(), last);
+        assert_eq!(collection.list_decisions(0, 9, None).unwrap().total, 0);
+    }
+
+    /// Members whose texts are read, documents and their bytes with the metadata are bounded, each by name.
+    #[test]
+    fn plan_of_a_decision_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = open_collection(&folder, SimilarityMeasure::Jaccard);
+        insert(
+            &collection,
+            "a",
+            "one two three four five",
+            Some("\"0123456789\""),
+        );
+        let mut planner = DecisionPlanner::new(&collection, Timestamp(0));
+        let known = {
+            let state = collection.read_state().unwrap();
+            state.find_by_id("a", hash_id("a")).unwrap().unwrap()
+        };
+        let prepared = planner.prepare_wanted(&known, &|_| true).unwrap().unwrap();
+        assert_eq!(planner.bytes, "one two three four five".len() + 12);
+        planner.bytes = MOST_REJUDGED_BYTES;
+        let refused = planner.count_document(&prepared.prepared).unwrap_err();
+        assert!(
+            refused.to_string().contains("bytes of texts and metadata"),
+            "{refused}"
+        );
+        planner.bytes = 0;
+        planner.documents = MOST_REJUDGED_DOCUMENTS;
+        let refused = planner.count_document(&prepared.prepared).unwrap_err();
+        assert!(refused.to_string().contains("1001 documents"), "{refused}");
+        assert!(planner.count_members(MOST_READ_MEMBERS).is_ok());
+        let refused = planner.count_members(1).unwrap_err();
+        assert!(
+            refused.to_string().contains("100001 documents"),
+            "{refused}"
+        );
+        assert_eq!(refused.kind(), ErrorKind::Decision);
     }
 }

@@ -13,6 +13,13 @@
 //! They are inserted in the order that they had. All others keep their verdicts: no kept document before them was added,
 //! and none that they name has gone.
 //!
+//! # Two steps
+//!
+//! Under the shared lock, the documents are searched *in advance*: they are searched for matches by the decisions as they will
+//! be ([`DecisionPreview`]), in turns, and nothing changes. Under the exclusive lock, the decision is made, and these searches
+//! are brought up to date. They remember what they have compared, so little is left, and whatever was deleted or has expired
+//! between the two steps is taken into account: the verdicts follow from the state under the exclusive lock alone.
+//!
 //! # On disk
 //!
 //! A decision is a row. The rows of the documents follow it in the same batch, so that a failure leaves all or nothing of
@@ -23,14 +30,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use lookalike::content_hash::ContentHash;
 use lookalike::dedup::{DecidedText, PairDecision};
-use lookalike::stream::{SearchTurn, TextDecision, Timestamp};
+use lookalike::stream::{
+    DecisionPreview, KnownComparison, SearchTurn, StreamMatcher, TextDecision, Timestamp,
+};
 
 use super::CollectionState;
 use super::verdicts::DocumentCheck;
 use crate::decision::{
-    DecisionOutcome, MOST_DECISIONS, NamedText, RejudgedDocument, StoredDecision,
+    DecisionOutcome, MOST_DECISIONS, NamedText, RejudgedDocument, RejudgedDocuments, StoredDecision,
 };
-use crate::document::{InsertAnswer, KnownDocument, PendingInsert};
+use crate::document::{InsertAnswer, KnownDocument, PendingInsert, StoredVerdict};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::rows::{DecisionRow, PLACE_UNIT_BYTES, PartitionRow};
 
@@ -115,6 +124,17 @@ pub(crate) struct PlannedDocument {
     pub(crate) prepared: PendingInsert,
     /// Its text.
     pub(crate) text: DecidedText,
+    /// The search for its matches, if it was searched in advance.
+    pub(crate) check: Option<DocumentCheck>,
+    /// Results of its comparisons with other documents that are judged again, by their sequence numbers before.
+    pub(crate) comparisons: Vec<(u64, KnownComparison)>,
+}
+
+impl PlannedDocument {
+    /// Returns the sequence number that it has until it is judged again.
+    pub(crate) fn seq(&self) -> u64 {
+        self.known.seq
+    }
 }
 
 /// A kept document with a text that a decision is about.
@@ -130,10 +150,32 @@ pub(crate) struct PlannedCluster {
 pub(crate) struct DecisionPlan {
     pub(crate) texts: [NamedText; 2],
     pub(crate) decision: Option<PairDecision>,
-    /// Pairs of texts whose relation can change.
-    pub(crate) pairs: Vec<[DecidedText; 2]>,
+    /// Relations that it changes.
+    pub(crate) changed: ChangedRelations,
     /// Clusters of kept documents with one of these texts, by their sequence numbers.
     pub(crate) clusters: Vec<PlannedCluster>,
+}
+
+/// The kept documents of a plan so far that stay kept.
+#[derive(Debug, Default)]
+pub(crate) struct StayingDocuments(HashMap<ContentHash, Vec<u64>>);
+
+impl StayingDocuments {
+    pub(crate) fn push(&mut self, document: &PlannedDocument) {
+        let same_content = self.0.entry(document.text.content).or_default();
+        same_content.push(document.seq());
+    }
+
+    /// Returns the sequence numbers of those that a later one can match now, and could not before.
+    pub(crate) fn list_new_matches(
+        &self,
+        changed: &ChangedRelations,
+        later: DecidedText,
+    ) -> HashSet<u64> {
+        let joined = changed.joined.get(&later.content).into_iter().flatten();
+        let can_match = joined.filter_map(|content| self.0.get(content));
+        can_match.flatten().copied().collect()
+    }
 }
 
 impl DecisionPlan {
@@ -150,20 +192,50 @@ impl DecisionPlan {
     }
 }
 
-/// Relations of pairs of contents that a decision has changed.
-struct ChangedRelations(HashMap<ContentPair, Option<PairDecision>>);
+/// Relations of pairs of contents that a decision changes.
+#[derive(Debug)]
+pub(crate) struct ChangedRelations {
+    by_pair: HashMap<ContentPair, Option<PairDecision>>,
+    /// Contents that can match a content now, by that content.
+    joined: HashMap<ContentHash, Vec<ContentHash>>,
+}
 
 impl ChangedRelations {
-    /// Returns `true` if the relation has changed, unless the texts still match for certain.
-    fn may_separate(&self, a: DecidedText, b: DecidedText) -> bool {
-        let relation = self.0.get(&pair_of(a.content, b.content));
-        relation.is_some_and(|&relation| relation != Some(PairDecision::Same))
+    fn new(
+        pairs: &[[DecidedText; 2]],
+        before: impl Fn(DecidedText, DecidedText) -> Option<PairDecision>,
+        after: impl Fn(DecidedText, DecidedText) -> Option<PairDecision>,
+    ) -> Self {
+        let changed = pairs.iter().filter_map(|&[a, b]| {
+            let relation = after(a, b);
+            (before(a, b) != relation).then_some((pair_of(a.content, b.content), relation))
+        });
+        let by_pair: HashMap<_, _> = changed.collect();
+        let mut joined: HashMap<_, Vec<_>> = HashMap::new();
+        for (&(a, b), &relation) in &by_pair {
+            if relation != Some(PairDecision::Different) {
+                joined.entry(a).or_default().push(b);
+                joined.entry(b).or_default().push(a);
+            }
+        }
+        Self { by_pair, joined }
     }
 
-    /// Returns `true` if the relation has changed, and the texts can match now.
-    fn may_join(&self, a: DecidedText, b: DecidedText) -> bool {
-        let relation = self.0.get(&pair_of(a.content, b.content));
-        relation.is_some_and(|&relation| relation != Some(PairDecision::Different))
+    /// Returns `true` if the relation has changed, unless the texts still match for certain.
+    pub(crate) fn may_separate(&self, a: DecidedText, b: DecidedText) -> bool {
+        let relation = self.by_pair.get(&pair_of(a.content, b.content));
+        relation.is_some_and(|&relation| relation != Some(PairDecision::Same))
+    }
+}
+
+impl DecisionRow {
+    fn to_decision(&self) -> TextDecision {
+        let [a, b] = &self.texts;
+        TextDecision {
+            a: a.text,
+            b: b.text,
+            decision: self.decision,
+        }
     }
 }
 
@@ -216,7 +288,7 @@ impl CollectionState {
                 texts: plan.texts,
                 decision: plan.decision,
                 is_new: false,
-                rejudged: Vec::new(),
+                rejudged: RejudgedDocuments::default(),
                 past_window: 0,
             });
         }
@@ -246,7 +318,7 @@ impl CollectionState {
         let DecisionPlan {
             texts,
             decision,
-            pairs,
+            changed,
             clusters,
         } = plan;
         let seq = self.rows.partitions.next_row();
@@ -256,32 +328,28 @@ impl CollectionState {
             decision,
             at: now,
         };
-        let changed = self.change_relation(&row, &pairs);
+        self.change_relation(&row);
         let mut past_window = 0;
-        let mut rejudged = Vec::new();
-        // The kept documents so far that stay.
-        let mut earlier: Vec<(u64, DecidedText)> = Vec::new();
-        for PlannedCluster { kept, members } in clusters {
+        let mut leaving = Vec::new();
+        let mut staying = StayingDocuments::default();
+        for PlannedCluster { mut kept, members } in clusters {
             if self.is_dead_row(kept.known.number) {
                 continue;
             }
-            let can_match = earlier
-                .iter()
-                .filter(|(_, text)| changed.may_join(kept.text, *text));
-            let can_match: HashSet<u64> = can_match.map(|&(seq, _)| seq).collect();
+            let can_match = staying.list_new_matches(&changed, kept.text);
             let is_demoted = !can_match.is_empty()
                 && !self.is_late(&kept.prepared, now)
-                && self.matches_any(&kept, &can_match, now)?;
+                && self.matches_any(&mut kept, &can_match, now)?;
             let separated = members
                 .into_iter()
                 .filter(|member| is_demoted || changed.may_separate(kept.text, member.text));
-            let mut leaving: Vec<PlannedDocument> = separated.collect();
+            let mut documents: Vec<PlannedDocument> = separated.collect();
             if is_demoted {
-                leaving.push(kept);
+                documents.push(kept);
             } else {
-                earlier.push((kept.known.seq, kept.text));
+                staying.push(&kept);
             }
-            for document in leaving {
+            for document in documents {
                 if self.is_dead_row(document.known.number) {
                     continue;
                 }
@@ -290,47 +358,127 @@ impl CollectionState {
                     continue;
                 }
                 self.delete_document(&document.known, now);
-                rejudged.push(document);
+                leaving.push(document);
             }
         }
-        rejudged.sort_unstable_by_key(|document| document.known.seq);
-        let judge = |document: PlannedDocument| {
-            Ok(RejudgedDocument {
-                before: document.known.to_answer(false),
-                after: self.judge_again(&document.prepared, now)?,
-            })
-        };
-        let rejudged = rejudged.into_iter().map(judge).collect::<Result<_>>()?;
+        leaving.sort_unstable_by_key(PlannedDocument::seq);
         Ok(DecisionOutcome {
             texts,
             decision,
             seq: decision.map(|_| seq),
             is_new: true,
-            rejudged,
+            rejudged: self.judge_all_again(leaving, now)?,
             past_window,
         })
     }
 
-    /// Writes a decision and corrects the relation. Returns the pairs whose relation has changed.
-    fn change_relation(
+    /// Inserts documents that have left the collection a moment ago, in their order.
+    fn judge_all_again(
         &mut self,
-        row: &DecisionRow,
-        pairs: &[[DecidedText; 2]],
-    ) -> ChangedRelations {
-        let relation_of =
-            |state: &Self, [a, b]: [DecidedText; 2]| state.matcher.decided_relation(a, b);
-        let before: Vec<_> = pairs.iter().map(|&pair| relation_of(self, pair)).collect();
-        self.append_decision(row);
-        let [a, b] = [&row.texts[0], &row.texts[1]].map(|named| named.text);
-        let decision = row.decision;
+        leaving: Vec<PlannedDocument>,
+        now: Timestamp,
+    ) -> Result<RejudgedDocuments> {
+        let mut rejudged = Vec::with_capacity(leaving.len());
+        let mut new_seqs = HashMap::new();
+        for mut document in leaving {
+            let check = self.resume_check(&mut document, &new_seqs, now);
+            let after = self.judge_again(&document.prepared, check, now)?;
+            if let (StoredVerdict::Kept, Some(seq)) = (&after.verdict, after.seq) {
+                new_seqs.insert(document.seq(), seq);
+            }
+            rejudged.push(RejudgedDocument {
+                before: document.known.to_answer(false),
+                after,
+            });
+        }
+        Ok(RejudgedDocuments::new(rejudged))
+    }
+
+    /// Returns the search that was made in advance for a document, or a new one. `new_seqs` are the sequence numbers of the
+    /// documents that were kept again, by those before.
+    fn resume_check(
+        &self,
+        document: &mut PlannedDocument,
+        new_seqs: &HashMap<u64, u64>,
+        now: Timestamp,
+    ) -> DocumentCheck {
+        let Some(mut check) = document.check.take() else {
+            let arrival = self.matcher.resolve_arrival(document.prepared.time, now);
+            let search = self.matcher.begin_precheck(&arrival);
+            return DocumentCheck::new(search, &self.check_memory);
+        };
+        check.search.end_preview();
+        check.search.find_best_only();
+        for (seq, known) in document.comparisons.drain(..) {
+            if let Some(&order) = new_seqs.get(&seq) {
+                check.search.note_comparison(order, known);
+            }
+        }
+        check
+    }
+
+    /// Returns the decisions as they will be after another one.
+    pub(crate) fn preview_decision(
+        &self,
+        texts: [DecidedText; 2],
+        decision: Option<PairDecision>,
+    ) -> DecisionPreview {
+        let [a, b] = texts;
         self.matcher
-            .decide_texts(&[TextDecision { a, b, decision }]);
-        let changed = pairs.iter().zip(before).filter_map(|(&pair, before)| {
-            let after = relation_of(self, pair);
-            let [a, b] = pair;
-            (before != after).then_some((pair_of(a.content, b.content), after))
-        });
-        ChangedRelations(changed.collect())
+            .preview_decisions(&[TextDecision { a, b, decision }])
+    }
+
+    /// Returns the pairs whose relation a decision changes.
+    pub(crate) fn preview_changes(
+        &self,
+        pairs: &[[DecidedText; 2]],
+        preview: &DecisionPreview,
+    ) -> ChangedRelations {
+        let before = |a, b| self.matcher.decided_relation(a, b);
+        ChangedRelations::new(pairs, before, |a, b| preview.decided_relation(a, b))
+    }
+
+    /// Returns a search for all matches of a document by decisions that are not made yet. A kept document does not find
+    /// itself.
+    pub(crate) fn begin_advance_search(
+        &self,
+        document: &PlannedDocument,
+        preview: &DecisionPreview,
+        now: Timestamp,
+    ) -> DocumentCheck {
+        let arrival = self.matcher.resolve_arrival(document.prepared.time, now);
+        let search = self.matcher.begin_previewed_listing(&arrival, preview);
+        DocumentCheck::new(search, &self.check_memory)
+    }
+
+    /// Continues a search that was [begun](Self::begin_advance_search). Returns `true` if it is complete.
+    pub(crate) fn continue_advance_search(
+        &self,
+        check: &mut DocumentCheck,
+        document: &PlannedDocument,
+        now: Timestamp,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        let arrival = self.matcher.resolve_arrival(document.prepared.time, now);
+        let own = self.document_slot(&document.known);
+        self.continue_search(check, &document.prepared, &arrival, own, turn)
+    }
+
+    /// Returns an empty matcher of the same documents, whose decisions are those of a preview. It has no window, so that
+    /// all of its documents are compared.
+    pub(crate) fn empty_matcher_under(&self, preview: &DecisionPreview) -> Result<StreamMatcher> {
+        let plan = self.settings.match_plan()?;
+        let mut matcher = StreamMatcher::new(&self.settings.recipe, &plan, None)?;
+        matcher.set_step_limit(self.matcher.step_limit());
+        matcher.adopt_decisions(preview);
+        matcher.begin_partition(0, Timestamp(0))?;
+        Ok(matcher)
+    }
+
+    /// Writes a decision and corrects the relation.
+    fn change_relation(&mut self, row: &DecisionRow) {
+        self.append_decision(row);
+        self.matcher.decide_texts(&[row.to_decision()]);
     }
 
     fn append_decision(&mut self, row: &DecisionRow) {
@@ -367,33 +515,34 @@ impl CollectionState {
     /// Returns `true` if a kept document matches one of others, which are named by their sequence numbers.
     fn matches_any(
         &self,
-        kept: &PlannedDocument,
+        kept: &mut PlannedDocument,
         others: &HashSet<u64>,
         now: Timestamp,
     ) -> Result<bool> {
-        let PlannedDocument {
-            known, prepared, ..
-        } = kept;
-        let arrival = self.matcher.resolve_arrival(prepared.time, now);
-        let own = self.document_slot(known);
-        let mut listing = self.matcher.begin_listing(&arrival);
+        let arrival = self.matcher.resolve_arrival(kept.prepared.time, now);
+        let mut check = kept.check.take().unwrap_or_else(|| {
+            DocumentCheck::new(self.matcher.begin_listing(&arrival), &self.check_memory)
+        });
+        check.search.end_preview();
         let turn = &mut SearchTurn::unlimited();
-        let sketched = &prepared.sketched;
-        self.matcher
-            .continue_precheck(&mut listing, sketched, &arrival, own, &self.rows, turn)?;
-        let matches = listing.list_matches(usize::MAX);
-        Ok(matches.iter().any(|other| others.contains(&other.order)))
+        self.continue_advance_search(&mut check, kept, now, turn)?;
+        let is_match = check.matches_any(others);
+        kept.check = Some(check);
+        Ok(is_match)
     }
 
-    fn is_late(&self, prepared: &PendingInsert, now: Timestamp) -> bool {
+    pub(crate) fn is_late(&self, prepared: &PendingInsert, now: Timestamp) -> bool {
         self.matcher.resolve_arrival(prepared.time, now).late
     }
 
     /// Inserts a document that has left the collection a moment ago.
-    fn judge_again(&mut self, prepared: &PendingInsert, now: Timestamp) -> Result<InsertAnswer> {
+    fn judge_again(
+        &mut self,
+        prepared: &PendingInsert,
+        mut check: DocumentCheck,
+        now: Timestamp,
+    ) -> Result<InsertAnswer> {
         let arrival = self.matcher.resolve_arrival(prepared.time, now);
-        let search = self.matcher.begin_precheck(&arrival);
-        let mut check = DocumentCheck::new(search, &self.check_memory);
         self.update_verdict_without(None, &mut check, prepared, &arrival)?;
         self.store_document(prepared, arrival.time, &check)
     }

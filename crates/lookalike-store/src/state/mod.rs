@@ -51,7 +51,10 @@ use self::check_memory::CheckMemory;
 pub(crate) use self::chunked_vec::ChunkedVec;
 pub(crate) use self::compaction::CompactionStart;
 pub use self::compaction::CompactionTrigger;
-pub(crate) use self::decisions::{DecisionPlan, DecisionTable, PlannedCluster, PlannedDocument};
+pub(crate) use self::decisions::{
+    ChangedRelations, DecisionPlan, DecisionTable, PlannedCluster, PlannedDocument,
+    StayingDocuments,
+};
 use self::document_index::DocumentIndex;
 pub(crate) use self::open_record::OpenText;
 pub(crate) use self::partition_state::NO_PLACE;

@@ -16,8 +16,8 @@
 //! unit counts only afterwards: the analysis of up to two texts of a byte for every four of its steps. Whatever needs
 //! a longer text, or more steps, is done [without the lock](super::unlocked_work).
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -42,7 +42,7 @@ use crate::settings::OnConflict;
 #[derive(Clone, Debug)]
 pub(crate) struct DocumentCheck {
     /// Search for the match, as far as it got.
-    pub(super) search: PrecheckResult,
+    pub(crate) search: PrecheckResult,
     /// Verdict by the match in `verdict_of`.
     pub(super) verdict: StoredVerdict,
     verdict_of: Option<KeptMatch>,
@@ -84,6 +84,26 @@ impl DocumentCheck {
             listed_ids: HashMap::new(),
             bytes: memory.count_check(),
         }
+    }
+
+    /// Returns `true` if the search has found one of these kept documents, which are named by their sequence numbers, as a
+    /// match.
+    pub(crate) fn matches_any(&self, seqs: &HashSet<u64>) -> bool {
+        let matches = self.search.list_matches(usize::MAX);
+        matches.iter().any(|found| seqs.contains(&found.order))
+    }
+
+    /// Returns the sequence numbers of the kept documents that the search has found as matches.
+    pub(crate) fn matched_seqs(&self) -> Vec<u64> {
+        let matches = self.search.list_matches(usize::MAX);
+        matches.iter().map(|found| found.order).collect()
+    }
+
+    /// Frees what only a search that goes on needs, and returns the bytes that are left.
+    pub(crate) fn keep_for_later(&mut self) -> usize {
+        self.search.forget_lists();
+        self.count_bytes();
+        self.search.memory_bytes()
     }
 
     /// Counts the memory that the check keeps until its document is admitted.
@@ -296,7 +316,7 @@ impl CollectionState {
     }
 
     /// Continues the search for matches. Returns `true` if it is complete.
-    fn continue_search(
+    pub(super) fn continue_search(
         &self,
         check: &mut DocumentCheck,
         document: &PendingInsert,

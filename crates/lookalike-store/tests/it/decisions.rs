@@ -9,9 +9,9 @@ use lookalike::stream::Timestamp;
 use lookalike_oracle::OracleDocument as Plain;
 use lookalike_oracle::effort::choose_effort;
 use lookalike_store::{
-    Collection, CollectionSettings, DecisionOutcome, DecisionRequest, DecisionSubject, ErrorKind,
-    ImportCounts, InsertAnswer, StoredVerdict, export_documents, import_documents,
-    repair_collection, restore_collection, verify_collection,
+    Collection, CollectionSettings, DecisionOutcome, DecisionRequest, DecisionSubject,
+    DocumentSelection, ErrorKind, ImportCounts, InsertAnswer, StoredVerdict, export_documents,
+    import_documents, repair_collection, restore_collection, verify_collection,
 };
 
 use crate::disk::Simulated;
@@ -181,10 +181,10 @@ impl Model {
 
     fn judge_again(&mut self, left: Vec<ModelDocument>, outcome: &DecisionOutcome) {
         let ids: Vec<_> = left.iter().map(|document| &*document.id).collect();
-        let rejudged = outcome.rejudged.iter();
+        let rejudged = outcome.rejudged.first.iter();
         let rejudged_ids: Vec<_> = rejudged.map(|document| &*document.after.id).collect();
         assert_eq!(rejudged_ids, ids);
-        for (document, rejudged) in left.iter().zip(&outcome.rejudged) {
+        for (document, rejudged) in left.iter().zip(&outcome.rejudged.first) {
             assert_eq!(rejudged.before.seq, Some(document.seq));
             assert_eq!(rejudged.after.time, Timestamp(document.time));
             self.insert(&document.id, document.text, document.time, &rejudged.after);
@@ -352,7 +352,7 @@ fn decide_all(collection: &Collection) -> [Option<String>; 4] {
     ] {
         let outcome = collection.decide(&request(a, b, Some(decision))).unwrap();
         assert!(outcome.is_new);
-        assert_eq!(outcome.rejudged.len(), 1);
+        assert_eq!(outcome.rejudged.total, 1);
     }
     let expected = [None, None, None, Some("kept".to_owned())];
     assert_eq!(verdicts(collection), expected);
@@ -370,7 +370,7 @@ fn decisions_overrule_verdicts_and_are_withdrawn() {
     let again = collection
         .decide(&request("near", "kept", Some(PairDecision::Different)))
         .unwrap();
-    assert!(!again.is_new && again.rejudged.is_empty());
+    assert!(!again.is_new && again.rejudged.total == 0);
     // An exact copy of an overruled document has its content, so it joins it, and a later one, too.
     let words = "the ferry leaves at seven and nobody on the island misses it";
     let copied = insert(&collection, "copied", &format!("{words} today"), 1000 * S);
@@ -378,6 +378,7 @@ fn decisions_overrule_verdicts_and_are_withdrawn() {
     let withdrawn = collection.decide(&request("kept", "near", None)).unwrap();
     let mut ids: Vec<_> = withdrawn
         .rejudged
+        .first
         .iter()
         .map(|one| &*one.after.id)
         .collect();
@@ -563,9 +564,80 @@ fn documents_past_the_window_are_not_judged_again() {
     let decision = Some(PairDecision::Different);
     let outcome = collection.decide(&request("kept", "second", decision));
     let outcome = outcome.unwrap();
-    let ids: Vec<_> = outcome.rejudged.iter().map(|one| &*one.after.id).collect();
+    let ids: Vec<_> = outcome
+        .rejudged
+        .first
+        .iter()
+        .map(|one| &*one.after.id)
+        .collect();
     assert_eq!(ids, ["first", "second"]);
-    assert_eq!(outcome.rejudged[0].after.verdict, StoredVerdict::Kept);
-    assert_eq!(outcome.rejudged[1].after.cluster_id(), "first");
+    assert_eq!(outcome.rejudged.first[0].after.verdict, StoredVerdict::Kept);
+    assert_eq!(outcome.rejudged.first[1].after.cluster_id(), "first");
     assert_eq!(Duration::from_secs(240), made.window.unwrap().width());
+}
+
+/// A text of nothing but white space matches nothing, so nothing can be decided about it, and what was decided before can
+/// be withdrawn.
+#[test]
+fn empty_texts_are_not_decided() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = small_collection(&disk, &settings(None), &hand);
+    insert(&collection, "blank", " \n ", 1000 * S);
+    for decision in [PairDecision::Same, PairDecision::Different] {
+        for (a, b) in [("blank", "kept"), ("kept", "blank")] {
+            let refused = collection.decide(&request(a, b, Some(decision)));
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Decision);
+            assert!(
+                refused.to_string().contains("'blank' is empty"),
+                "{refused}"
+            );
+        }
+    }
+    let withdrawn = collection.decide(&request("blank", "kept", None)).unwrap();
+    assert!(!withdrawn.is_new);
+    assert_eq!(collection.list_decisions(0, 9, None).unwrap().total, 0);
+    assert_eq!(verdict_of(&collection, "blank"), None);
+}
+
+/// The documents that an outcome has forgotten are those of a list after its number.
+#[test]
+fn forgotten_documents_are_listed_after_the_others() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = small_collection(&disk, &settings(None), &hand);
+    let same = Some(PairDecision::Same);
+    let outcome = collection.decide(&request("other", "kept", same)).unwrap();
+    let whole = outcome.rejudged;
+    assert_eq!((whole.total, whole.continue_after()), (1, None));
+    collection.decide(&request("other", "kept", None)).unwrap();
+    insert(
+        &collection,
+        "first",
+        "a boat of oak lies on the beach in the evening",
+        1000 * S,
+    );
+    let different = Some(PairDecision::Different);
+    collection
+        .decide(&request("kept", "near", different))
+        .unwrap();
+    let withdrawn = collection.decide(&request("kept", "near", None)).unwrap();
+    let mut rejudged = withdrawn.rejudged;
+    let ids: Vec<String> = rejudged
+        .first
+        .iter()
+        .map(|one| one.after.id.clone())
+        .collect();
+    for kept in (0..ids.len()).rev() {
+        rejudged.keep_first(kept);
+        assert_eq!((rejudged.total, rejudged.first.len()), (ids.len(), kept));
+        let selection = DocumentSelection {
+            count: 9,
+            has_texts: false,
+            accepts: &|_, _| true,
+        };
+        let after = rejudged.continue_after().unwrap();
+        let page = collection.list_documents(after, &selection).unwrap();
+        let listed: Vec<_> = page.documents.iter().map(|one| &*one.answer.id).collect();
+        assert_eq!(listed, ids[kept..]);
+    }
 }

@@ -73,6 +73,14 @@ fn random_change(random: &mut Random) -> SettingsChange {
     }
 }
 
+/// Returns one of some texts, now and then an empty one.
+fn random_text(random: &mut Random) -> String {
+    match random.below(140) {
+        0..12 => " ".to_owned(),
+        seed => text(seed),
+    }
+}
+
 fn random_entry(random: &mut Random, time: i64) -> LogEntry {
     let id = format!("d{}", random.below(40));
     match random.below(20) {
@@ -92,7 +100,7 @@ fn random_entry(random: &mut Random, time: i64) -> LogEntry {
                 _ => 0,
             };
             let stated = random.chance(70).then_some(time - lag * S);
-            LogEntry::Insert(document(&id, &text(random.below(140)), stated))
+            LogEntry::Insert(document(&id, &random_text(random), stated))
         }
     }
 }
@@ -272,7 +280,7 @@ impl<'a> Replica<'a> {
                     decision: *decision,
                 };
                 let rejudged = match self.collection.decide_logged(&request, *position) {
-                    Ok(outcome) => outcome.rejudged,
+                    Ok(outcome) => outcome.rejudged.first,
                     Err(error) if error.kind() == ErrorKind::Decision => Vec::new(),
                     Err(error) => panic!("{error}"),
                 };

@@ -392,6 +392,11 @@ impl StreamMatcher {
             if self.is_candidate_decided(precheck, document, number, texts, turn)? {
                 continue;
             }
+            if let Some(known) = precheck.known.get(&candidate.order) {
+                let compared = known.to_compared(&candidate);
+                precheck.add_compared(compared);
+                continue;
+            }
             let (partition, at) = self.partitions.locate_number(number);
             let in_kept = partition.sketch_at(at);
             let compared = self.verifier.compare_candidate(

@@ -14,7 +14,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pair_inputs::StreamTexts;
 use super::precheck::PrecheckResult;
@@ -49,6 +49,20 @@ pub struct TextDecision {
     pub decision: Option<PairDecision>,
 }
 
+/// The decisions of a matcher as they are after further ones that are not made yet. A search
+/// [under it](StreamMatcher::begin_previewed_listing) finds what it would find once they are made, and goes on after that.
+/// It holds for the kept documents of the moment at which it was made, without those that are removed later. Cheap to
+/// clone.
+#[derive(Clone, Debug)]
+pub struct DecisionPreview(pub(super) Arc<DecidedTexts>);
+
+impl DecisionPreview {
+    /// Returns what the decisions will say about documents with these contents and text keys: `None` if the plan decides.
+    pub fn decided_relation(&self, a: DecidedText, b: DecidedText) -> Option<PairDecision> {
+        self.0.relation_of(a, b)
+    }
+}
+
 /// Decisions on texts, and the kept documents with such a text.
 #[derive(Debug, Default)]
 pub(super) struct DecidedTexts {
@@ -69,6 +83,44 @@ pub(super) struct DecidedTexts {
 impl DecidedTexts {
     pub(super) fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Returns the same decisions, with classes that have the same numbers.
+    fn copy_tables(&self) -> Self {
+        Self {
+            pairs: self.pairs.clone(),
+            class_of: self.class_of.clone(),
+            texts: self.texts.clone(),
+            classes_by_key: self.classes_by_key.clone(),
+            kept_by_key: self.kept_by_key.clone(),
+            version: self.version,
+            hashed_classes: Mutex::default(),
+        }
+    }
+
+    /// Makes decisions. Returns the keys of texts that had no decision before.
+    fn decide(&mut self, decisions: &[TextDecision]) -> HashSet<u128> {
+        let mut new_keys = HashSet::new();
+        for &TextDecision { a, b, decision } in decisions {
+            let classes = [a, b].map(|text| self.add_class(text));
+            let [a, b] = classes;
+            self.pairs.decide_classes(a, b, decision);
+            for class in classes {
+                new_keys.extend(self.list_class(class));
+            }
+        }
+        self.version += 1;
+        let hashed = self.hashed_classes.get_mut();
+        hashed.unwrap_or_else(PoisonError::into_inner).clear();
+        new_keys
+    }
+
+    fn relation_of(&self, a: DecidedText, b: DecidedText) -> Option<PairDecision> {
+        let class_of = |text: DecidedText| self.class_of.get(&text.content).copied();
+        let (a_class, b_class) = (class_of(a)?, class_of(b)?);
+        let have_equal_texts = a.text_key == b.text_key;
+        self.pairs
+            .relation_between(a_class, b_class, have_equal_texts)
     }
 
     /// Returns `true` if there is a decision on a text with this key.
@@ -174,30 +226,36 @@ impl StreamMatcher {
     /// # Panics
     /// If both texts of a decision are the same.
     pub fn decide_texts(&mut self, decisions: &[TextDecision]) {
-        let mut new_keys = HashSet::new();
-        for &TextDecision { a, b, decision } in decisions {
-            let classes = [a, b].map(|text| self.decided.add_class(text));
-            let [a, b] = classes;
-            self.decided.pairs.decide_classes(a, b, decision);
-            for class in classes {
-                new_keys.extend(self.decided.list_class(class));
-            }
-        }
-        self.decided.version += 1;
-        let hashed = self.decided.hashed_classes.get_mut();
-        hashed.unwrap_or_else(PoisonError::into_inner).clear();
+        let new_keys = self.decided.decide(decisions);
         for (key, number) in self.find_kept_numbers(&new_keys) {
             self.decided.note_kept(key, number);
         }
     }
 
+    /// Returns the decisions as they are after [these](Self::decide_texts), and changes nothing.
+    ///
+    /// Cost: a copy of all decisions, beside that of making them.
+    ///
+    /// # Panics
+    /// As [`decide_texts`](Self::decide_texts).
+    pub fn preview_decisions(&self, decisions: &[TextDecision]) -> DecisionPreview {
+        let mut decided = self.decided.copy_tables();
+        let new_keys = decided.decide(decisions);
+        for (key, number) in self.find_kept_numbers(&new_keys) {
+            decided.note_kept(key, number);
+        }
+        DecisionPreview(Arc::new(decided))
+    }
+
+    /// Makes the decisions of a preview in a matcher that has no documents yet.
+    pub fn adopt_decisions(&mut self, preview: &DecisionPreview) {
+        self.decided = preview.0.copy_tables();
+        self.decided.kept_by_key.clear();
+    }
+
     /// Returns what decisions say about documents with these contents and text keys: `None` if the plan decides.
     pub fn decided_relation(&self, a: DecidedText, b: DecidedText) -> Option<PairDecision> {
-        let class_of = |text: DecidedText| self.decided.class_of.get(&text.content).copied();
-        let (a_class, b_class) = (class_of(a)?, class_of(b)?);
-        let have_equal_texts = a.text_key == b.text_key;
-        let pairs = &self.decided.pairs;
-        pairs.relation_between(a_class, b_class, have_equal_texts)
+        self.decided.relation_of(a, b)
     }
 
     /// Returns the text with a content, if there is a decision on it.
@@ -288,20 +346,28 @@ impl StreamMatcher {
         precheck: &mut PrecheckResult,
         document: &SketchedDocument,
     ) {
-        let version = self.decided.version();
+        let preview = precheck.preview.clone();
+        let decided = self.decided_of(preview.as_ref());
+        let version = decided.version();
         if precheck.decisions == Some(version) {
             return;
         }
         if precheck.decisions.is_some() {
             *precheck = PrecheckResult {
                 lists_all: precheck.lists_all,
+                known: std::mem::take(&mut precheck.known),
+                preview: preview.clone(),
                 ..self.begin_precheck(&precheck.arrival)
             };
         }
         precheck.decisions = Some(version);
         let text = document.text();
-        precheck.class =
-            text.and_then(|text| self.decided.class_of_text(document.text_key(), text));
+        precheck.class = text.and_then(|text| decided.class_of_text(document.text_key(), text));
+    }
+
+    /// Returns the decisions by which a check compares: those of its preview, if it has one.
+    fn decided_of<'a>(&'a self, preview: Option<&'a DecisionPreview>) -> &'a DecidedTexts {
+        preview.map_or(&self.decided, |preview| &*preview.0)
     }
 
     /// Returns `true` if the plan does not decide about a candidate of a check.
@@ -316,12 +382,13 @@ impl StreamMatcher {
         let Some(class) = precheck.class else {
             return Ok(false);
         };
-        let Some(other) = self.class_of_kept(number, texts, turn)? else {
+        let decided = self.decided_of(precheck.preview.as_ref());
+        let Some(other) = self.class_of_kept(decided, number, texts, turn)? else {
             return Ok(false);
         };
         let (partition, at) = self.partitions.locate_number(number);
         let have_equal_texts = partition.text_key_at(at) == document.text_key();
-        let pairs = &self.decided.pairs;
+        let pairs = &decided.pairs;
         let relation = pairs.relation_between(class, other, have_equal_texts);
         Ok(relation.is_some())
     }
@@ -329,17 +396,18 @@ impl StreamMatcher {
     /// Returns the class of a kept document, if there is a decision on its text.
     fn class_of_kept(
         &self,
+        decided: &DecidedTexts,
         number: u64,
         texts: &dyn StreamTexts,
         turn: &mut SearchTurn,
     ) -> Result<Option<u32>> {
         let (partition, at) = self.partitions.locate_number(number);
         let key = partition.text_key_at(at);
-        if !self.decided.has_text(key) {
+        if !decided.has_text(key) {
             return Ok(None);
         }
         let hashed = || {
-            let hashed = self.decided.hashed_classes.lock();
+            let hashed = decided.hashed_classes.lock();
             hashed.unwrap_or_else(PoisonError::into_inner)
         };
         if let Some(&class) = hashed().get(&number) {
@@ -348,7 +416,7 @@ impl StreamMatcher {
         let mut class = None;
         texts.visit_text(partition.slot_at(at), &mut |text| {
             turn.add_text_bytes(text.len());
-            class = self.decided.class_of_text(key, text);
+            class = decided.class_of_text(key, text);
         })?;
         hashed().insert(number, class);
         Ok(class)
@@ -365,13 +433,15 @@ impl StreamMatcher {
         let Some(class) = precheck.class else {
             return Ok(());
         };
+        let preview = precheck.preview.clone();
+        let decided = self.decided_of(preview.as_ref());
         let low = self.partitions.lowest_number();
-        for other in self.decided.pairs.partners_of(class, PairDecision::Same) {
-            let key = self.decided.texts[other as usize].text_key;
-            let kept = self.decided.kept_by_key.get(&key).into_iter().flatten();
+        for other in decided.pairs.partners_of(class, PairDecision::Same) {
+            let key = decided.texts[other as usize].text_key;
+            let kept = decided.kept_by_key.get(&key).into_iter().flatten();
             for &number in kept.filter(|&&number| number >= low) {
                 if !self.is_visible(number, precheck)
-                    || self.class_of_kept(number, texts, turn)? != Some(other)
+                    || self.class_of_kept(decided, number, texts, turn)? != Some(other)
                 {
                     continue;
                 }

@@ -63,14 +63,14 @@ mod tests;
 mod window;
 
 pub use candidate_verifier::CandidateVerifier;
-pub use decided_texts::{KeptLocation, TextDecision};
+pub use decided_texts::{DecisionPreview, KeptLocation, TextDecision};
 pub use document_stream::{
     DocumentStream, DocumentVerdict, DuplicateOf, KeptDocument, StreamReach,
 };
 pub use keys::{DocumentKeys, KeyExtractor, SearchKeys};
 pub use pair_inputs::StreamTexts;
 pub use partitions::DocumentSlot;
-pub use precheck::PrecheckResult;
+pub use precheck::{KnownComparison, PrecheckResult};
 pub use search_turn::SearchTurn;
 pub use sketched_document::{DocumentPreparer, SketchedDocument};
 pub use window::{ArrivalTime, StreamWindow, Timestamp};

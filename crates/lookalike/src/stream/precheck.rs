@@ -15,7 +15,10 @@
 //! again which of the compared documents are visible.
 
 use super::candidate_search::KeyWalk;
-use super::candidate_verifier::{CandidateVerifier, ComparedCandidate, DeferredCandidate};
+use super::candidate_verifier::{
+    CandidateDocument, CandidateVerifier, ComparedCandidate, DeferredCandidate,
+};
+use super::decided_texts::DecisionPreview;
 use super::keys::{DocumentKeys, KeyExtractor, STEPS_OF_ADDED_KEY, SearchKeys};
 use super::pair_inputs::{ArrivingLists, StreamTexts};
 use super::rarity::ProbeKey;
@@ -25,6 +28,9 @@ use super::{
 };
 use crate::candidates::PrefixHits;
 use crate::error::{Error, ErrorKind, Result};
+use crate::similarity::Route;
+use crate::types::Similarity;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The result of a check at some moment, or what is known of it. See [`StreamMatcher::precheck`].
@@ -73,6 +79,36 @@ pub struct PrecheckResult {
     pub(super) class: Option<u32>,
     /// Kept documents that are decided as the same as the document.
     pub(super) decided_matches: Vec<KeptMatch>,
+    /// The decisions by which the search compares, if they are not those of the matcher yet.
+    pub(super) preview: Option<DecisionPreview>,
+    /// Results of comparisons that were made elsewhere, by the place of the kept document in the total order.
+    pub(super) known: HashMap<u64, KnownComparison>,
+}
+
+/// The result of a comparison of two texts, which holds whenever they are compared in this direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownComparison {
+    /// Steps of verification.
+    steps: u64,
+    /// The similarity and the route, if they match.
+    found: Option<(Similarity, Route)>,
+}
+
+impl KnownComparison {
+    pub(super) fn to_compared(self, candidate: &CandidateDocument) -> ComparedCandidate {
+        let found = self.found.map(|(similarity, route)| KeptMatch {
+            slot: candidate.slot,
+            order: candidate.order,
+            similarity,
+            route,
+        });
+        ComparedCandidate {
+            number: candidate.number,
+            steps: self.steps,
+            found,
+            is_visible: true,
+        }
+    }
 }
 
 /// Number of keys of a document whose memory is prefetched.
@@ -82,6 +118,29 @@ const MOST_PREFETCHED_KEYS: usize = 512;
 const KEYS_OF_UNIT: usize = if cfg!(test) { 7 } else { 256 };
 
 impl PrecheckResult {
+    /// Ends the preview of a search: it goes on by the decisions of the matcher, which must be those of the preview by now.
+    pub fn end_preview(&mut self) {
+        self.preview = None;
+    }
+
+    /// Lets a search that finds all matches go on as one for the best match.
+    pub fn find_best_only(&mut self) {
+        self.lists_all = false;
+    }
+
+    /// Notes the result of the comparison with a kept document, which is named by its place in the total order, so that
+    /// the search does not make it again.
+    pub fn note_comparison(&mut self, order: u64, known: KnownComparison) {
+        self.known.insert(order, known);
+    }
+
+    /// Makes the keys under which the document is inserted if it is kept.
+    pub fn make_insertion_keys(&mut self, extractor: &KeyExtractor, document: &SketchedDocument) {
+        if self.added.is_none() {
+            self.added = Some(extractor.extract_keys(document));
+        }
+    }
+
     /// Frees the features, weights and sequences of the document that were made for comparisons. They are made again if
     /// they are needed.
     pub fn forget_lists(&mut self) {
@@ -104,7 +163,8 @@ impl PrecheckResult {
         let added = self.added.as_ref().map_or(0, DocumentKeys::memory_bytes);
         let candidates = size_of_val(&*self.pending) + size_of_val(&*self.passed_over);
         let compared = size_of_val(&*self.compared) + size_of_val(&*self.unchecked);
-        added + size_of_val(&*self.probed) + candidates + compared
+        let known = self.known.len() * (size_of::<(u64, KnownComparison)>() + 1);
+        added + size_of_val(&*self.probed) + candidates + compared + known
     }
 
     /// Steps that the insertion of the document takes about, if it is kept.
@@ -220,6 +280,8 @@ impl StreamMatcher {
             decisions: None,
             class: None,
             decided_matches: Vec::new(),
+            preview: None,
+            known: HashMap::new(),
         }
     }
 
@@ -230,6 +292,34 @@ impl StreamMatcher {
             lists_all: true,
             ..self.begin_precheck(arrival)
         }
+    }
+
+    /// Returns a check as [`begin_listing`](Self::begin_listing) does, by decisions that are not made yet. Once they are, it
+    /// [goes on](PrecheckResult::end_preview), and no pair is compared twice.
+    pub fn begin_previewed_listing(
+        &self,
+        arrival: &ArrivalTime,
+        preview: &DecisionPreview,
+    ) -> PrecheckResult {
+        PrecheckResult {
+            preview: Some(preview.clone()),
+            ..self.begin_listing(arrival)
+        }
+    }
+
+    /// Returns the results of the comparisons of a check, each with the place of the kept document in the total order.
+    pub fn list_comparisons(&self, precheck: &PrecheckResult) -> Vec<(u64, KnownComparison)> {
+        let compared = precheck.compared.iter();
+        let live = compared.filter(|compared| !self.partitions.is_dead(compared.number));
+        live.map(|compared| {
+            let (partition, at) = self.partitions.locate_number(compared.number);
+            let known = KnownComparison {
+                steps: compared.steps,
+                found: (compared.found).map(|found| (found.similarity, found.route)),
+            };
+            (partition.order_at(at), known)
+        })
+        .collect()
     }
 
     /// Updates the result of an earlier check of the same document to this moment.

@@ -1,11 +1,11 @@
 //! Arguments of `dedup`, and the settings of its run.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use lookalike::passages::PassageSettings;
+use lookalike::plan::MatchSettings;
 use lookalike_batch::decisions::read_decisions;
 use lookalike_batch::index::{RunIndexSettings, index_recipe};
 use lookalike_batch::run::report::ReportOutput;
@@ -15,11 +15,13 @@ use lookalike_batch::run::{
 };
 use lookalike_options::keep_order::{KeepOrder, parse_keep};
 
+use crate::commands::shared::inputs::reading_words;
 use crate::commands::shared::matching_runs::MatchingRunArgs;
 use crate::commands::shared::outputs::{
     EmptyInputArgs, RejectedArgs, check_separate_outputs, check_standard_output, is_standard,
     output_target, page_language,
 };
+use crate::commands::shared::shell_words::quote_for_shell;
 
 /// Keep one document of each group of near-duplicates
 ///
@@ -439,55 +441,57 @@ fn report_output(args: &DedupArgs, place: &Path, named: &[OutputArgument<'_>]) -
     }
 }
 
-/// Returns the command that explains a removal, with `ID` in place of the id, if there is a table of removals.
+/// Returns the command that explains a removal, with `ID` in place of the id, if there is a table of removals. It works
+/// as it is when it is pasted into a shell in the directory of the run.
 pub(super) fn explain_command(args: &DedupArgs, written: &[OutputArgument<'_>]) -> Option<String> {
     let is_table = |(name, place): &&OutputArgument<'_>| *name == "removed" && !is_standard(place);
     let (_, removed) = written.iter().find(is_table)?;
-    let inputs = args
-        .run
-        .inputs
-        .iter()
-        .map(|input| input.display().to_string());
-    let mut command = format!(
-        "lookalike explain {} ID {}",
-        removed.display(),
-        inputs.collect::<Vec<_>>().join(" ")
-    );
-    for (option, value) in explain_options(args) {
-        let _ = write!(command, " {option}");
-        if !value.is_empty() {
-            let _ = write!(command, " {value}");
-        }
-    }
-    Some(command)
+    let mut words = vec![quote_path(removed), "ID".to_owned()];
+    words.extend(args.run.inputs.iter().map(|input| quote_path(input)));
+    words.extend(explain_words(args));
+    Some(format!("lookalike explain {}", words.join(" ")))
 }
 
-/// Returns the options of the run without which its documents are not found or not compared as they were.
-fn explain_options(args: &DedupArgs) -> Vec<(&'static str, String)> {
-    let (matching, reading) = (&args.run.matching, &args.run.reading);
-    let mut options = Vec::new();
-    let mut add =
-        |option, value: Option<String>| options.extend(value.map(|value| (option, value)));
+fn quote_path(path: &Path) -> String {
+    quote_for_shell(&path.display().to_string())
+}
+
+/// Returns the options of the run without which its documents are not found, not read or not compared as they were, as
+/// words of a shell.
+fn explain_words(args: &DedupArgs) -> Vec<String> {
+    let (matching, rule) = (&args.run.matching, &args.run.matching.rule);
+    let mut words = Vec::new();
+    if !args.against.is_empty() {
+        words.push("--against".to_owned());
+        words.extend(args.against.iter().map(|input| quote_path(input)));
+    }
+    let mut add = |option: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([option.to_owned(), quote_for_shell(&value)]);
+        }
+    };
     let shown = |path: &PathBuf| path.display().to_string();
-    let against: Vec<_> = args.against.iter().map(shown).collect();
-    add(
-        "--against",
-        (!against.is_empty()).then(|| against.join(" ")),
-    );
+    add("--library", args.library.as_ref().map(shown));
     for file in &args.decisions {
         add("--decisions", Some(shown(file)));
     }
     let forms = matching.forms.as_deref();
     let forms = forms.filter(|forms| !["learn", "off"].contains(forms));
     add("--forms", forms.map(str::to_owned));
-    add("--recipe", matching.rule.recipe.clone());
+    add("--recipe", rule.recipe.clone());
+    for change in &rule.changes.set {
+        add("--set", Some(change.clone()));
+    }
+    let is_usual = rule.verify == MatchSettings::default().measure;
+    let measure = (!is_usual).then(|| rule.verify.name().to_owned());
+    add("--verify", measure);
+    add("--unit", rule.unit.map(|unit| unit.name().to_owned()));
     add(
-        "--text",
-        (!reading.text.is_empty()).then(|| reading.text.join(",")),
+        "--sentences",
+        rule.sentences.map(|sentences| sentences.to_string()),
     );
-    add("--id", reading.id.clone());
-    add("--id-row", reading.id_row.then(String::new));
-    options
+    words.extend(reading_words(&args.run.reading));
+    words
 }
 
 fn check_outputs(args: &DedupArgs, named: &[OutputArgument<'_>]) -> Result<()> {

@@ -50,13 +50,10 @@ pub(crate) struct ExplainArgs {
     pub(crate) decisions: Vec<PathBuf>,
 
     /// Recipe of the dedup run: a name (see `lookalike recipe`) or a TOML file
-    #[arg(
-        long,
-        value_name = "NAME|FILE",
-        default_value = "default",
-        help_heading = "Matching"
-    )]
-    pub(crate) recipe: String,
+    ///
+    /// Default: default; with --library, that of the library.
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Matching")]
+    pub(crate) recipe: Option<String>,
 
     #[command(flatten)]
     pub(crate) changes: RecipeChangeArgs,

@@ -6,7 +6,7 @@
 mod args;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
@@ -19,7 +19,7 @@ use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, sma
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe, Threshold, similarity};
 use lookalike_batch::decisions::read_decisions;
-use lookalike_batch::index::find_stored_document;
+use lookalike_batch::index::{StoredDocument, find_stored_document, index_recipe};
 use lookalike_comparison::text_diff::diff_passages;
 use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
@@ -95,9 +95,16 @@ fn check_unit(args: &ExplainArgs) -> Result<()> {
     matching::edit_unit(measure, args.unit, &args.reading).map(drop)
 }
 
-/// Returns the recipe of the dedup run, with its table of forms.
+/// Returns the recipe of the dedup run, with its table of forms. Without a name it is that of the library, as in the run.
 fn explained_recipe(args: &ExplainArgs) -> Result<Recipe> {
-    let recipe = load_recipe(&args.recipe, &args.changes)?;
+    let of_library = match (&args.recipe, &args.library) {
+        (None, Some(library)) if args.changes.set.is_empty() => index_recipe(library)?,
+        _ => None,
+    };
+    let recipe = match of_library {
+        Some(recipe) => recipe,
+        None => load_recipe(args.recipe.as_deref().unwrap_or("default"), &args.changes)?,
+    };
     let recipe = args.forms.apply_to(recipe)?;
     if recipe.forms.is_some() {
         check_has_text(&args.reading, "a comparison of forms")?;
@@ -631,13 +638,9 @@ fn find_in_library(
     let Some(library) = given.or_else(|| place.map(|place| PathBuf::from(&place.source))) else {
         return Ok(None);
     };
-    let folders = options.allowed_folders.as_ref();
-    if folders.is_some_and(|folders| folders.resolve_path(&library).is_none()) {
-        return Ok(None);
-    }
     let row = place.map(|place| place.row);
     let name = library.display().to_string();
-    let Some(document) = find_stored_document(&library, &removal.kept, row)? else {
+    let Some(document) = find_allowed(&library, &removal.kept, row, options)? else {
         return Ok(None);
     };
     Ok(Some(match document.text {
@@ -649,6 +652,20 @@ fn find_in_library(
             document.row
         )),
     }))
+}
+
+/// Finds a document in a library, unless the library is none or may not be read.
+fn find_allowed(
+    library: &Path,
+    id: &str,
+    row: Option<u64>,
+    options: &ReadOptions,
+) -> Result<Option<StoredDocument>> {
+    let folders = options.allowed_folders.as_ref();
+    if folders.is_some_and(|folders| folders.resolve_path(library).is_none()) {
+        return Ok(None);
+    }
+    Ok(find_stored_document(library, id, row)?)
 }
 
 /// Present comparison of two documents under a recipe.
@@ -891,9 +908,34 @@ fn equal_bits(recipe: &Recipe, a: &TextAnalysis<'_>, b: &TextAnalysis<'_>) -> Op
     Some(f64::from(bits - differing) / f64::from(bits))
 }
 
+/// Inputs of the run in which a document was found that it did not remove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeptOrigin {
+    /// Those that the run removes documents from.
+    Inputs,
+    /// Those of `--against`.
+    Reference,
+    /// The library: an earlier run kept the document.
+    Library,
+}
+
+impl KeptOrigin {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Inputs => "inputs",
+            Self::Reference => "against",
+            Self::Library => "library",
+        }
+    }
+}
+
 /// A document that is not among the removed ones.
 struct KeptDocument {
-    found: FoundDocument,
+    origin: KeptOrigin,
+    file: String,
+    row: u64,
+    /// The text as it is shown; `None` for a document of a library that stores no texts.
+    text: Option<String>,
     /// Ids of the removed documents that name it.
     duplicates: Vec<String>,
     /// Numbers of texts that a person decided to be the same as its text and to be different from it.
@@ -902,38 +944,56 @@ struct KeptDocument {
 
 impl KeptDocument {
     fn to_json(&self, args: &ExplainArgs) -> Value {
-        let Self {
-            found,
-            duplicates,
-            decided: [same, different],
-        } = self;
+        let [same, different] = self.decided;
         json!({
             "id": args.document,
             "removed": false,
-            "duplicates": duplicates,
+            "found_in": self.origin.name(),
+            "duplicates": self.duplicates,
             "decisions": { "same": same, "different": different },
-            "document": { "file": found.file, "row": found.row, "text": found.display_text() },
+            "document": { "file": self.file, "row": self.row, "text": self.text },
         })
     }
 }
 
-/// Finds a document that is not among the removed ones.
+/// A document of the inputs or of a library, before it is known what was decided about it.
+struct FoundKept {
+    origin: KeptOrigin,
+    file: String,
+    row: u64,
+    content: Option<ContentHash>,
+    shown_text: Option<String>,
+}
+
+impl FoundKept {
+    fn from_inputs(origin: KeptOrigin, found: &FoundDocument) -> Self {
+        Self {
+            origin,
+            file: found.file.clone(),
+            row: found.row,
+            content: Some(ContentHash::from_text(&found.text)),
+            shown_text: Some(found.display_text()),
+        }
+    }
+
+    fn from_library(library: &Path, stored: StoredDocument) -> Self {
+        Self {
+            origin: KeptOrigin::Library,
+            file: library.display().to_string(),
+            row: stored.row,
+            content: stored.text.as_deref().map(ContentHash::from_text),
+            shown_text: stored.text,
+        }
+    }
+}
+
+/// Finds a document that is not among the removed ones: in the inputs, else in those of `--against`, else in the library.
 fn find_not_removed(
     args: &ExplainArgs,
     options: &ReadOptions,
     table: &RemovalTable,
 ) -> Result<KeptDocument> {
-    let address = DocumentAddress::parse_address(&args.document);
-    let is_wanted =
-        |id: &str, source: &str, row: u64| id == args.document || address.is_place(source, row);
-    let found = look_up_documents(
-        &args.inputs,
-        options,
-        thread_count(args.threads),
-        &[&is_wanted],
-    )?;
-    let found = found.into_iter().next().unwrap_or_default();
-    let Some(found) = found.into_only_document(&args.document)? else {
+    let Some(found) = find_kept(args, options, table)? else {
         bail!(
             "the document {} is neither in {} nor in the inputs: give an id as it is in the table, \
              and the inputs of the dedup run with the same --id, --id-row and --format",
@@ -941,25 +1001,81 @@ fn find_not_removed(
             args.removed.display()
         );
     };
-    let removals = table.removals.iter();
-    let content = ContentHash::from_text(&found.text);
     let mut decided = [0; 2];
     for decision in read_decisions(&args.decisions)? {
-        if [decision.a.content, decision.b.content].contains(&content) {
+        let contents = [decision.a.content, decision.b.content].map(Some);
+        if found.content.is_some() && contents.contains(&found.content) {
             decided[usize::from(decision.decision == PairDecision::Different)] += 1;
         }
     }
+    let removals = table.removals.iter();
     Ok(KeptDocument {
-        found,
+        origin: found.origin,
+        file: found.file,
+        row: found.row,
+        text: found.shown_text,
         decided,
         duplicates: removals.map(|removal| removal.id.clone()).collect(),
     })
 }
 
+fn find_kept(
+    args: &ExplainArgs,
+    options: &ReadOptions,
+    table: &RemovalTable,
+) -> Result<Option<FoundKept>> {
+    let address = DocumentAddress::parse_address(&args.document);
+    let is_wanted =
+        |id: &str, source: &str, row: u64| id == args.document || address.is_place(source, row);
+    for (origin, paths) in [
+        (KeptOrigin::Inputs, &args.inputs),
+        (KeptOrigin::Reference, &args.against),
+    ] {
+        let found = look_up_documents(paths, options, thread_count(args.threads), &[&is_wanted])?;
+        let found = found.into_iter().next().unwrap_or_default();
+        if let Some(found) = found.into_only_document(&args.document)? {
+            return Ok(Some(FoundKept::from_inputs(origin, &found)));
+        }
+    }
+    find_kept_in_library(args, options, table)
+}
+
+/// Looks for a kept document in the library of `--library`, and in those that the table names as its source.
+fn find_kept_in_library(
+    args: &ExplainArgs,
+    options: &ReadOptions,
+    table: &RemovalTable,
+) -> Result<Option<FoundKept>> {
+    let mut libraries: Vec<(PathBuf, &str, Option<u64>)> = Vec::new();
+    let given = args.library.clone();
+    libraries.extend(given.map(|library| (library, &*args.document, None)));
+    for removal in &table.removals {
+        if let Some(place) = &removal.kept_place {
+            let library = args.library.clone();
+            let library = library.unwrap_or_else(|| PathBuf::from(&place.source));
+            libraries.push((library, &removal.kept, Some(place.row)));
+        }
+    }
+    libraries.dedup();
+    for (library, id, row) in libraries {
+        if let Some(stored) = find_allowed(&library, id, row, options)? {
+            return Ok(Some(FoundKept::from_library(&library, stored)));
+        }
+    }
+    Ok(None)
+}
+
 /// Describes a document that is not among the removed ones.
 fn describe_not_removed(kept: &KeptDocument, args: &ExplainArgs) -> String {
-    let (id, place) = (&args.document, kept.found.display_place());
-    let mut text = messages::was_not_removed(&escape_control(id), &escape_control(&place)) + "\n";
+    let id = escape_control(&args.document);
+    let place = messages::row_of(&kept.file, &kept.row.to_string());
+    let place = escape_control(&place);
+    let was_kept = match kept.origin {
+        KeptOrigin::Inputs => messages::was_not_removed(&id, &place),
+        KeptOrigin::Reference => messages::is_reference(&id, &place),
+        KeptOrigin::Library => messages::is_in_library(&id, &place),
+    };
+    let mut text = was_kept + "\n";
     let for_it = &kept.duplicates;
     if for_it.is_empty() {
         text.push_str(&messages::nothing_removed_for_it());
@@ -981,6 +1097,10 @@ fn describe_not_removed(kept: &KeptDocument, args: &ExplainArgs) -> String {
             &format_count(same),
             &format_count(different),
         ));
+        text.push('\n');
+    }
+    if kept.text.is_none() && !args.decisions.is_empty() {
+        text.push_str(&messages::no_decisions_without_text());
         text.push('\n');
     }
     text

@@ -10,6 +10,11 @@ use lookalike_documents::{PdfLimits, PdfReader};
 use lookalike_io::source::{DocumentFileOptions, IdField, InputFormat, ReadOptions, WantedFields};
 use lookalike_options::units::parse_size;
 
+use super::shell_words::quote_for_shell;
+
+/// Largest size of a row, in bytes, unless an option says otherwise: the default of `--max-row`.
+const USUAL_MAX_ROW: u32 = 1 << 30;
+
 /// Options for reading the inputs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
@@ -147,6 +152,47 @@ pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
         scratch: reading.scratch.clone(),
         ..defaults
     })
+}
+
+/// Returns the options by which rows and their texts are read, as words of a shell. Options with their usual values, and
+/// those that change nothing of what is read, are left out.
+pub(crate) fn reading_words(reading: &ReadingArgs) -> Vec<String> {
+    let format = reading.format.and_then(|format| format.descriptor().option);
+    let delimiter = reading.delimiter.map(|byte| match byte {
+        b'\t' => "tab".to_owned(),
+        byte => char::from(byte).to_string(),
+    });
+    let max_row = (reading.max_row != USUAL_MAX_ROW).then(|| reading.max_row.to_string());
+    let values = [
+        ("--format", format.map(|option| option.name.to_owned())),
+        ("--delimiter", delimiter),
+        (
+            "--encoding",
+            reading.encoding.map(|encoding| encoding.name().to_owned()),
+        ),
+        (
+            "--text",
+            (!reading.text.is_empty()).then(|| reading.text.join(",")),
+        ),
+        ("--id", reading.id.clone()),
+        ("--features", reading.features.clone()),
+        ("--max-row", max_row),
+    ];
+    let switches = [
+        ("--id-row", reading.id_row),
+        ("--no-header", reading.no_header),
+        ("--lossy", reading.lossy),
+        ("--document-per-file", reading.document_per_file),
+    ];
+    let mut words = Vec::new();
+    for (option, value) in values {
+        if let Some(value) = value {
+            words.extend([option.to_owned(), quote_for_shell(&value)]);
+        }
+    }
+    let given = switches.iter().filter(|(_, is_given)| *is_given);
+    words.extend(given.map(|(option, _)| (*option).to_owned()));
+    words
 }
 
 /// Returns how document files are read: each PDF file in a new process of this program.

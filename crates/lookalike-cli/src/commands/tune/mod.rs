@@ -18,6 +18,7 @@ pub(crate) use self::args::TuneArgs;
 use self::args::TuneRun;
 use super::eval::report::{FIGURE_WIDTH, axis_heading, describe_labels, format_cut, format_figure};
 use super::eval::{evaluated_method_name, warn_of_ids};
+use super::shared::shell_words::quote_for_shell;
 use crate::CommandOutcome;
 use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
@@ -168,16 +169,6 @@ fn matching_options(matching: &MatchSettings) -> String {
         let _ = write!(text, " --distance {distance}");
     }
     text
-}
-
-/// Quotes a name for a shell.
-fn quote_for_shell(name: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
-    if name.chars().all(is_plain) {
-        name.to_owned()
-    } else {
-        format!("'{}'", name.replace('\'', "'\\''"))
-    }
 }
 
 fn render_report(

@@ -8,7 +8,6 @@ use lookalike::passages::{
     BaseText, PartTerms, PassageIndex, PassageSettings, RareTermIndex, SelectedGram, Winnower,
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
-use lookalike_comparison::shared_passages::source_token_bytes;
 use lookalike_documents::ExtractedText;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::ExtractedTextWriter;
@@ -16,7 +15,7 @@ use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch}
 
 use crate::index::indexed_passages::{IndexedPassages, IndexedSource};
 use crate::memory::passage_plan::PassageShares;
-use crate::run::commands::passages::base_texts::read_base;
+use crate::run::commands::passages::base_texts::RunBase;
 use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::commands::passages::gram_file::{CollectedGrams, GramCollector, IndexedGrams};
 use crate::run::commands::passages::gram_index::{DiskGrams, GramIndex, RareTerms};
@@ -43,6 +42,20 @@ pub(super) struct UnreadableFiles {
     pub(super) first: Vec<UnreadableFile>,
 }
 
+/// Open inputs of a run, its base texts, and its index on disk if it has one.
+pub(super) struct CorpusInputs<'a> {
+    pub(super) opened: &'a OpenInputs,
+    pub(super) base: Option<RunBase>,
+    pub(super) disk: Option<IndexedPassages>,
+}
+
+impl PassageCorpus<'_> {
+    /// Returns the texts that all documents were given, if there are any.
+    pub(super) fn base_text(&self) -> Option<&BaseText> {
+        self.base.as_ref().map(|base| &base.text)
+    }
+}
+
 /// All documents of a run after the first reading.
 pub(super) struct PassageCorpus<'a> {
     pub(super) rows: CorpusRows<'a>,
@@ -53,7 +66,7 @@ pub(super) struct PassageCorpus<'a> {
     pub(super) indexed: PassageSettings,
     pub(super) max_documents: Option<u32>,
     /// Texts that all documents were given.
-    pub(super) base: Option<BaseText>,
+    pub(super) base: Option<RunBase>,
     pub(super) tokenizer: Arc<SpanTokenizer>,
     /// Largest number of tokens of a text.
     max_tokens: usize,
@@ -69,20 +82,19 @@ pub(super) struct PassageCorpus<'a> {
 impl<'a> PassageCorpus<'a> {
     /// Reads all inputs. `reject` receives all bad rows in order.
     pub(super) fn read_all(
-        opened: &'a OpenInputs,
+        inputs: CorpusInputs<'a>,
         settings: &PassageRunSettings,
-        disk: Option<IndexedPassages>,
         reading: &RunSettings,
         memory: PassageShares,
         reject: &RejectRows<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
+        let CorpusInputs { opened, base, disk } = inputs;
         let tokenizer = Arc::new(SpanTokenizer::new(&settings.reading.recipe));
-        let base = read_base(settings, &tokenizer, max_tokens(settings))?;
         let reader = PassageReader {
             settings,
             reading,
-            base: base.as_ref(),
+            base: base.as_ref().map(|base| &base.text),
             tokenizer: Arc::clone(&tokenizer),
             reject,
             memory,
@@ -125,7 +137,7 @@ impl<'a> PassageCorpus<'a> {
         let unreadable = reader.unreadable.into_inner();
         let unreadable = unreadable.unwrap_or_else(PoisonError::into_inner);
         Ok(Self {
-            max_tokens: max_tokens(settings),
+            max_tokens: settings.max_tokens(),
             rows: CorpusRows {
                 opened,
                 indexed: IndexedDocuments::default(),
@@ -495,7 +507,7 @@ impl PassageReader<'_> {
         }
         sources.documents.bytes += u64::from(row.place.byte_length());
         if is_indexed {
-            let most = max_tokens(self.settings);
+            let most = self.settings.max_tokens();
             (self.tokenizer).tokenize_text_within(row.text, most, &mut worker.tokens)?;
             let tokens = worker.tokens.values();
             worker.winnower.select_grams(tokens, &mut worker.selected);
@@ -595,14 +607,6 @@ impl CorpusKeys {
         };
         Ok((grams, Some(terms)))
     }
-}
-
-/// Returns how many tokens a text may have within the limits of a run.
-fn max_tokens(settings: &PassageRunSettings) -> usize {
-    let limits = settings.limits.as_ref();
-    limits.map_or(usize::MAX, |limits| {
-        limits.budget.max_bytes() / source_token_bytes(settings.passages)
-    })
 }
 
 fn check_count(documents: usize) -> Result<()> {

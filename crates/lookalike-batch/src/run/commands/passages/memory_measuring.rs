@@ -8,6 +8,7 @@ use lookalike_io::source::{InputSet, ParseScratch};
 
 use crate::memory::MemoryLimit;
 use crate::memory::passage_plan::{MeasuredRows, PassagePlan, PassageShares};
+use crate::run::commands::passages::base_texts::{RunBase, read_base};
 use crate::run::commands::passages::settings::PassageRunSettings;
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
 use crate::run::reading::open_inputs::OpenInputs;
@@ -17,21 +18,26 @@ use crate::run::settings::RunInputs;
 const MEASURED_DOCUMENTS: usize = 4096;
 
 impl PassageShares {
-    /// Divides the limit of the settings; without one, everything stays in memory.
+    /// Divides the limit of the settings beside base texts of `base_bytes` bytes of memory; without a limit, everything
+    /// stays in memory.
     ///
     /// # Errors
     /// If the inputs cannot be read, or if the limit is too small for their rows.
-    pub(super) fn for_run(paths: &RunInputs, settings: &PassageRunSettings) -> Result<Self> {
+    pub(super) fn for_run(
+        paths: &RunInputs,
+        settings: &PassageRunSettings,
+        base_bytes: u64,
+    ) -> Result<Self> {
         let Some(limit) = settings.reading.memory else {
             return Ok(Self::unlimited(settings.reading.threads));
         };
-        let plan = PassagePlan::plan_run(paths, settings, limit)?;
+        let plan = PassagePlan::plan_beside(paths, settings, base_bytes, limit)?;
         Ok(Self::from_plan(&plan, limit, settings.reading.threads))
     }
 }
 
 impl PassagePlan {
-    /// Estimates a run. It reads the first block of each kind of inputs, from a source of its own.
+    /// Estimates a run. It reads the base texts, and the first block of each kind of inputs, from a source of its own.
     ///
     /// # Errors
     /// If the inputs cannot be read, or if the limit is too small for any run over them and was set by a user; the
@@ -41,8 +47,19 @@ impl PassagePlan {
         settings: &PassageRunSettings,
         limit: MemoryLimit,
     ) -> Result<Self> {
+        let base = read_base(settings, Some(limit))?;
+        let base_bytes = base.as_ref().map_or(0, RunBase::memory_bytes);
+        Self::plan_beside(paths, settings, base_bytes, limit)
+    }
+
+    fn plan_beside(
+        paths: &RunInputs,
+        settings: &PassageRunSettings,
+        base_bytes: u64,
+        limit: MemoryLimit,
+    ) -> Result<Self> {
         let measured = measure_inputs(paths, settings, limit)?;
-        Self::from_measures(measured, settings.reading.threads, limit)
+        Self::from_measures(measured, base_bytes, settings.reading.threads, limit)
     }
 }
 

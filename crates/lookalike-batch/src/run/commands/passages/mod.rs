@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use lookalike::DocId;
-use lookalike::passages::{BaseText, Winnower};
+use lookalike::passages::Winnower;
 use lookalike::text::SpannedTokens;
 use lookalike_comparison::passage_table::PassageTableRow;
 use lookalike_io::error::{Error, Result};
@@ -61,8 +61,9 @@ use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::rejected_rows::RejectedRows;
 use crate::run::report::{stage_report_file, summary_to_json};
 use crate::run::settings::RunInputs;
+use base_texts::{RunBase, read_base};
 use common_text::SourcePlaces;
-use corpus::PassageCorpus;
+use corpus::{CorpusInputs, PassageCorpus};
 use report_data::PassageReport;
 use search::{DocumentFindings, DocumentSearcher, PassageRow};
 
@@ -123,7 +124,9 @@ fn run_passages(
     let disk = settings.index.as_deref().map(IndexedPassages::open_index);
     let mut disk = disk.transpose()?;
     let settings = &settings.with_index(disk.as_ref())?;
-    let memory = PassageShares::for_run(paths, settings)?;
+    let base = read_base(settings, settings.reading.memory)?;
+    let base_bytes = base.as_ref().map_or(0, RunBase::memory_bytes);
+    let memory = PassageShares::for_run(paths, settings, base_bytes)?;
     if let Some(disk) = &mut disk {
         disk.keep_within(memory.index_bytes());
     }
@@ -136,8 +139,12 @@ fn run_passages(
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, rows: &_| rejected.push_rows(inputs, rows);
-    let corpus =
-        PassageCorpus::read_all(&opened, settings, disk, reading, memory, &reject, progress)?;
+    let beside = CorpusInputs {
+        opened: &opened,
+        base,
+        disk,
+    };
+    let corpus = PassageCorpus::read_all(beside, settings, reading, memory, &reject, progress)?;
     match &corpus.repeated_ids {
         Some(repeated) if reading.strict => return Err(repeated.repeats_error(reading)),
         Some(repeated) => progress.repeated_ids(repeated),
@@ -236,9 +243,12 @@ impl FoundPassages {
         let base = corpus.base.as_ref();
         Ok(PassagesSummary {
             base: BaseSummary {
-                texts: base.map_or(0, BaseText::text_count),
+                texts: base.map_or(0, |base| base.text.text_count()),
                 documents: self.with_given,
                 tokens: self.given_tokens,
+                unit: base.map_or("words", |base| base.unit),
+                short_texts: base.map_or(0, |base| base.short_texts),
+                short_names: base.map_or_else(Vec::new, |base| base.short_names.clone()),
             },
             common,
             documents: corpus.rows.documents.len() as u64,

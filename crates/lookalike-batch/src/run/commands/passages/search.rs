@@ -156,7 +156,7 @@ impl<'a> DocumentSearcher<'a> {
         let reread = corpus.reread_document(document, &mut self.parse, &mut self.tokens)?;
         self.winnower
             .select_grams(self.tokens.values(), &mut self.selected);
-        let base = corpus.base.as_ref();
+        let base = corpus.base_text();
         if let Some(base) = base {
             self.selected.retain(|gram| !base.has_gram(gram.hash));
         }
@@ -237,7 +237,7 @@ impl<'a> DocumentSearcher<'a> {
             .collect();
         if let Some(terms) = &self.corpus.rare_terms {
             let tokens = self.tokens.values();
-            let masked = self.corpus.base.as_ref();
+            let masked = self.corpus.base_text();
             let masked = masked.map(|base| base.mask_document(tokens));
             candidates.extend(terms.find_candidates(masked.as_deref().unwrap_or(tokens))?);
             candidates.sort_unstable();
@@ -254,7 +254,7 @@ impl<'a> DocumentSearcher<'a> {
         let reread = self
             .corpus
             .reread_source(document, &mut self.parse, &mut tokens)?;
-        let base = self.corpus.base.as_ref();
+        let base = self.corpus.base_text();
         let mut prepared = PassageSource::default();
         prepared.set_tokens(tokens.values(), self.settings, base);
         let source = Rc::new(CachedSource {
@@ -407,7 +407,7 @@ impl<'t> TextSide<'t> {
 }
 
 /// Returns the unit that most tokens are: `characters` of scripts without spaces, or `words`.
-fn length_unit<'t>(tokens: impl IntoIterator<Item = &'t u64>) -> &'static str {
+pub(super) fn length_unit<'t>(tokens: impl IntoIterator<Item = &'t u64>) -> &'static str {
     let (mut characters, mut all) = (0, 0);
     for &token in tokens {
         characters += usize::from(is_character(token));

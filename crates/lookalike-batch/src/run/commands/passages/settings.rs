@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lookalike::passages::{PassageBudget, PassageSettings};
+use lookalike_comparison::shared_passages::source_token_bytes;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::RowSource;
@@ -106,6 +107,14 @@ pub struct PassageRunLimits {
 }
 
 impl PassageRunSettings {
+    /// Returns how many tokens a text may have within the limits of the run.
+    pub(super) fn max_tokens(&self) -> usize {
+        let limits = self.limits.as_ref();
+        limits.map_or(usize::MAX, |limits| {
+            limits.budget.max_bytes() / source_token_bytes(self.passages)
+        })
+    }
+
     /// Returns the settings for an index: its recipe, and passages that are at least as long as it can find.
     pub(super) fn with_index(&self, index: Option<&IndexedPassages>) -> Result<Self> {
         let Some(index) = index else {
@@ -252,6 +261,19 @@ pub struct BaseSummary {
     pub documents: u64,
     /// Words and single characters of the documents that stand in a base text.
     pub tokens: u64,
+    /// Unit of the tokens: `words`, or `characters` if most of the base text is of a script without spaces.
+    #[serde(skip)]
+    pub unit: &'static str,
+    /// Base texts of which nothing is left out, because they are shorter than five words (ten characters).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub short_texts: u64,
+    /// The names of the first of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub short_names: Vec<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A text that more than half of all documents have.
