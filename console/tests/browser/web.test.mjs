@@ -362,6 +362,18 @@ test("a run that exceeds the memory of a module ends with the reason", { skip },
   assert.match(refused.messages, /1 MB of memory are too little/);
 });
 
+test("a run that does not fit into its memory has temporary files, and the same results", { skip }, async () => {
+  // Titles, of which every third one repeats an earlier one.
+  const title = (at) => Array.from({ length: 6 }, (_, word) => ((at * 7919 + word * 104_729) % 50_021).toString(16)).join(" ");
+  const rows = Buffer.from(Array.from({ length: 200_000 }, (_, at) => JSON.stringify({ id: at, text: title(at % 3 === 0 ? Math.floor(at / 2) : at) })).join("\n"));
+  const given = ["dedup", "rows.jsonl", "-o", "kept.jsonl", "--removed", "removed.tsv", "--forms", "off", "--json"];
+  const own = await runOverFiles([...inPage(given), "--memory", "145M"], { "rows.jsonl": rows });
+  assert.equal(own.code, 0, own.messages);
+  assert.ok(JSON.parse(own.output).spilled.bytes > 1_000_000, own.output);
+  const expected = runCommandOverFiles(given, { "rows.jsonl": rows });
+  for (const name of ["kept.jsonl", "removed.tsv"]) assert.ok(own.files[name].equals(expected.files[name]), name);
+});
+
 /** Gives the section for files these files, and waits until they are listed. */
 async function giveFiles(page, files) {
   await page.click("#tab-folder");
