@@ -1,11 +1,13 @@
 // Measures the page in the browser beside the command; writes bench/results/page.json, page_opening.json and page_sizes.json.
 //
-//     node bench/compare/page.mjs PROGRAM EN_DOCS.jsonl [--busy]
+//     node bench/compare/page.mjs PROGRAM EN_DOCS.jsonl [--busy] [--debug]
 //
-// PROGRAM is a release build of the command, and `npm run web` in console/ has built the page. The page is opened from disk in
-// Chromium. Times are medians of some runs, and every run writes the same bytes as the command on one thread.
+// `npm run web` in console/ has built the page, which is opened from disk in Chromium. Times are medians of some runs, and every
+// run writes the same bytes as the command on one thread. Processor seconds are those of all threads of the page, and depend
+// little on other work: with --busy, each large run is made once and they alone are stored. With --debug, PROGRAM is no release
+// build, and its times are not stored.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, tmpdir, totalmem } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -16,8 +18,9 @@ import { launch, openPage } from "../../console/tests/browser/support.mjs";
 const root = resolve(import.meta.dirname, "../..");
 const pageFile = join(root, "target/web/index.html");
 const [program, documents, ...flags] = process.argv.slice(2);
-if (!documents) throw new Error("usage: node bench/compare/page.mjs PROGRAM EN_DOCS.jsonl [--busy]");
-if (loadavg()[0] > 0.7 && !flags.includes("--busy")) throw new Error(`the machine is busy (load ${loadavg()[0]}); wait until it is below 0.7, or give --busy`);
+if (!documents) throw new Error("usage: node bench/compare/page.mjs PROGRAM EN_DOCS.jsonl [--busy] [--debug]");
+const [isBusy, isDebug] = ["--busy", "--debug"].map((flag) => flags.includes(flag));
+if (loadavg()[0] > 0.7 && !isBusy) throw new Error(`the machine is busy (load ${loadavg()[0]}); wait until it is below 0.7, or give --busy`);
 
 /** Numbers that look random, the same in every run. */
 let seed = 59;
@@ -56,37 +59,51 @@ function makeTitles(folder) {
 const round = (value) => Number(value.toFixed(2));
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
-/** Runs the work in a new page, and returns its seconds and the bytes of a table that it saves. */
+/** Returns the processor seconds of all pages so far. */
+async function readProcessorSeconds(browser) {
+  const session = await browser.newBrowserCDPSession();
+  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
+  await session.detach();
+  return processInfo.filter(({ type }) => type === "renderer").reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+}
+
+/** Presses the button of a page, and resolves to the seconds until the result is shown. */
+const pressRun = () =>
+  new Promise((resolve, reject) => {
+    const begun = performance.now();
+    const watch = new MutationObserver(() => {
+      if (document.querySelector("a[download]")) resolve((performance.now() - begun) / 1000);
+      const problem = document.querySelector("[role=alert]");
+      if (problem) reject(new Error(problem.textContent));
+    });
+    watch.observe(document.body, { childList: true, subtree: true });
+    document.querySelector(".button.strong:enabled").click();
+  });
+
+/** Runs the work in a new page, and returns its times and the bytes of a table that it saves. */
 async function runInPage(browser, files, table) {
   const page = await openPage(browser, pathToFileURL(pageFile).href);
   await page.waitForSelector("path.curve");
   await page.click("#tab-folder");
   await page.setInputFiles("input[type=file]", files);
   await page.waitForSelector(".drop ul.names li");
-  const seconds = await page.evaluate(
-    () =>
-      new Promise((resolve, reject) => {
-        const begun = performance.now();
-        const watch = new MutationObserver(() => {
-          if (document.querySelector("a[download]")) resolve((performance.now() - begun) / 1000);
-          const problem = document.querySelector("[role=alert]");
-          if (problem) reject(new Error(problem.textContent));
-        });
-        watch.observe(document.body, { childList: true, subtree: true });
-        document.querySelector(".button.strong:enabled").click();
-      }),
-  );
+  const before = await readProcessorSeconds(browser);
+  const seconds = await page.evaluate(pressRun);
+  const processor = (await readProcessorSeconds(browser)) - before;
   const [download] = await Promise.all([page.waitForEvent("download"), page.click(`a[download="${table}"]`)]);
   const bytes = readFileSync(await download.path());
   await page.context().close();
-  return { seconds, bytes };
+  return { seconds, processor, bytes };
 }
 
-/** Runs the command as the page shows it, on one thread, and returns its seconds and the bytes of a table that it writes. */
+/** Runs the command as the page shows it, on one thread, and returns its times and the bytes of a table that it writes. */
 function runCommand(folder, given, table) {
-  const begun = performance.now();
-  execFileSync(program, [...given, "--threads", "1", "--quiet"], { cwd: folder, stdio: ["ignore", "ignore", "inherit"], env: { ...process.env, LANG: "C" } });
-  return { seconds: (performance.now() - begun) / 1000, bytes: readFileSync(join(folder, table)) };
+  const line = 'TIMEFORMAT="%R %U %S"; time "$0" "$@" 2>/dev/null';
+  const options = { cwd: folder, encoding: "utf8", env: { ...process.env, LANG: "C" } };
+  const { status, stderr } = spawnSync("bash", ["-c", line, resolve(program), ...given, "--threads", "1", "--quiet"], options);
+  assert.equal(status, 0, `${given.join(" ")}: ${stderr}`);
+  const [seconds, user, system] = stderr.trim().split(" ").map(Number);
+  return { seconds, processor: user + system, bytes: readFileSync(join(folder, table)) };
 }
 
 async function compareRuns(browser, folder, what, names, given, table, runs) {
@@ -98,9 +115,16 @@ async function compareRuns(browser, folder, what, names, given, table, runs) {
     theirs.push(runCommand(folder, given, table));
     assert.ok(own.at(-1).bytes.equals(theirs.at(-1).bytes), `${what}: ${table} differs`);
   }
-  const [seconds, command] = [own, theirs].map((measured) => median(measured.map((it) => it.seconds)));
-  const megabytes = files.reduce((sum, file) => sum + statSync(file).size, 0) / 1e6;
-  return { what, megabytes: round(megabytes), seconds: round(seconds), command_seconds: round(command), ratio: round(seconds / command) };
+  const middle = (measured, time) => round(median(measured.map((run) => run[time])));
+  const processor = middle(own, "processor");
+  return {
+    what,
+    megabytes: round(files.reduce((sum, file) => sum + statSync(file).size, 0) / 1e6),
+    seconds: isBusy ? null : middle(own, "seconds"),
+    processor_seconds: processor,
+    command_processor_seconds: isDebug ? null : middle(theirs, "processor"),
+    ratio: isDebug ? null : round(processor / middle(theirs, "processor")),
+  };
 }
 
 /** Opens the page from disk, and returns the seconds until something is painted and until the engine has answered. */
@@ -120,10 +144,11 @@ async function measureRuns(browser, folder) {
   const titles = makeTitles(folder);
   const articles = basename(documents);
   symlinkSync(resolve(documents), join(folder, articles));
+  const runs = isBusy ? 1 : 3;
   return [
     await compareRuns(browser, folder, "passages of 60 essays", essays, passages, "passages.tsv", 5),
-    await compareRuns(browser, folder, "`dedup` of a million titles", [titles], dedup(titles), "removed.tsv", 3),
-    await compareRuns(browser, folder, "`dedup` of en_docs", [articles], dedup(articles), "removed.tsv", 3),
+    await compareRuns(browser, folder, "`dedup` of a million titles", [titles], dedup(titles), "removed.tsv", runs),
+    await compareRuns(browser, folder, "`dedup` of en_docs", [articles], dedup(articles), "removed.tsv", runs),
   ];
 }
 
@@ -149,7 +174,7 @@ try {
   const machine = { cpu: cpus()[0].model, cores: cpus().length, memory_gib: round(totalmem() / 2 ** 30), browser: `Chromium ${browser.version()}` };
   const store = (name, measured) => writeFileSync(join(root, `bench/results/${name}.json`), `${JSON.stringify({ machine, measured }, null, 1)}\n`);
   store("page_sizes", measureSizes());
-  store("page_opening", await measureOpenings(browser));
+  if (!isBusy) store("page_opening", await measureOpenings(browser));
   store("page", await measureRuns(browser, folder));
 } finally {
   await browser.close();

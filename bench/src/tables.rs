@@ -194,7 +194,6 @@ fn table(name: &str) -> Result<String> {
         "spark scale" => rows("spark_scale", &SPARK_SCALE_COLUMNS, |_| true),
         "page" => rows("page", &PAGE_COLUMNS, |_| true),
         "page sizes" => rows("page_sizes", &PAGE_SIZE_COLUMNS, |_| true),
-        "page opening" => rows("page_opening", &PAGE_OPENING_COLUMNS, |_| true),
         "machine page" => machine("page"),
         "python calls" => rows("python_calls", &PYTHON_CALLS_COLUMNS, |_| true),
         "peers" => peers(),
@@ -241,17 +240,13 @@ const PYTHON_COLUMNS: Columns<7> = [
     ("the same?", "note", 0),
 ];
 
-const PAGE_COLUMNS: Columns<5> = [
+const PAGE_COLUMNS: Columns<3> = [
     ("work", "what", 0),
     ("MB", "megabytes", 1),
-    ("seconds in the page", "seconds", 2),
-    ("of the command, one thread", "command_seconds", 2),
-    ("ratio", "ratio", 2),
+    ("processor seconds", "processor_seconds", 2),
 ];
 
 const PAGE_SIZE_COLUMNS: Columns<2> = [("the page", "what", 0), ("MB", "megabytes", 2)];
-
-const PAGE_OPENING_COLUMNS: Columns<2> = [("opened from disk", "what", 0), ("seconds", "seconds", 2)];
 
 const PYTHON_CALLS_COLUMNS: Columns<5> = [
     ("call", "what", 0),
