@@ -363,11 +363,16 @@ test("a run that exceeds the memory of a module ends with the reason", { skip },
 });
 
 test("a run that does not fit into its memory has temporary files, and the same results", { skip }, async () => {
-  // Titles, of which every third one repeats an earlier one.
-  const title = (at) => Array.from({ length: 6 }, (_, word) => ((at * 7919 + word * 104_729) % 50_021).toString(16)).join(" ");
-  const rows = Buffer.from(Array.from({ length: 200_000 }, (_, at) => JSON.stringify({ id: at, text: title(at % 3 === 0 ? Math.floor(at / 2) : at) })).join("\n"));
+  // Titles, of which some repeat and some nearly repeat an earlier one.
+  const title = (at) => {
+    const of = at % 10 < 6 ? at : Math.floor(at / 2);
+    const words = Array.from({ length: 6 }, (_, word) => (of * 7919 + (word + 1) * 104_729) % 50_021);
+    if (at % 10 === 9) words[5] += 1;
+    return words.map((word) => word.toString(16)).join(" ");
+  };
+  const rows = Buffer.from(Array.from({ length: 450_000 }, (_, at) => `{"text":"${title(at)}"}\n`).join(""));
   const given = ["dedup", "rows.jsonl", "-o", "kept.jsonl", "--removed", "removed.tsv", "--forms", "off", "--json"];
-  const own = await runOverFiles([...inPage(given), "--memory", "145M"], { "rows.jsonl": rows });
+  const own = await runOverFiles([...inPage(given), "--memory", "165M"], { "rows.jsonl": rows });
   assert.equal(own.code, 0, own.messages);
   assert.ok(JSON.parse(own.output).spilled.bytes > 1_000_000, own.output);
   const expected = runCommandOverFiles(given, { "rows.jsonl": rows });

@@ -178,9 +178,9 @@ fn a_full_disk_of_temporary_files_is_reported() {
 #[test]
 fn temporary_files_of_a_bounded_run_are_in_the_scratch_directory() {
     let place = Place::new();
-    write_titles(&place, 200_000);
+    write_titles(&place, 450_000);
     let run = |scratch: &str| {
-        let limited = "dedup titles.jsonl -o kept.jsonl --memory 145M --threads 2 --json";
+        let limited = "dedup titles.jsonl -o kept.jsonl --memory 190M --threads 2 --json";
         let mut command = place.command(&format!("{limited} {scratch}"));
         command.env("TMPDIR", "missing").output().unwrap()
     };
