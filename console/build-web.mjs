@@ -13,8 +13,8 @@ import { bundle } from "./bundle.mjs";
 
 const root = resolve(import.meta.dirname, "..");
 const target = join(root, "target/web");
-/** Sizes of the page, compressed as servers send it: more than the first is told, more than the second is refused. */
-const [wantedBytes, maxBytes] = [3_000_000, 6_000_000];
+/** Largest size of the page in bytes, compressed with gzip, as every server sends it: all that a first visit loads. */
+const maxBytes = 3_000_000;
 /** Profile of Cargo. Sizes are those of a release. */
 const profile = process.env.WEB_PROFILE ?? "web-release";
 
@@ -66,18 +66,29 @@ const policy = [
 ].join("; ");
 const module = readFileSync(process.argv[2] ?? compileModule());
 const compress = (bytes) => gzipSync(bytes, { level: 9 });
+
+/**
+ * Returns the module in the format of `src/web/lzma.ts`: the code of WebAssembly has no alignment that `pb` could use, and the
+ * window holds all of it. The header states the size, which `xz` leaves open.
+ */
+function packModule(bytes) {
+  const options = ["--format=lzma", "--lzma1=preset=9e,dict=32MiB,pb=0", "--stdout"];
+  const packed = execFileSync("xz", options, { input: bytes, maxBuffer: 1 << 28 });
+  packed.writeBigUInt64LE(BigInt(bytes.length), 5);
+  return packed;
+}
+
 const html = readFileSync("src/web/page.html", "utf8")
   .replace("{{policy}}", () => policy)
   .replace("{{style}}", () => style)
   .replace("{{script}}", () => script)
-  .replace("{{module}}", () => compress(module).toString("base64"));
+  .replace("{{module}}", () => packModule(module).toString("base64"));
 mkdirSync(target, { recursive: true });
 writeFileSync(join(target, "index.html"), html);
 writeFileSync(join(target, "jieba-dictionary.bin"), compress(readDictionary()));
 const sent = { gzip: gzipSync(html).length, brotli: brotliCompressSync(html).length };
 console.log(`target/web/index.html: ${html.length} bytes, compressed ${sent.gzip} (gzip) or ${sent.brotli} (brotli); its module has ${module.length} bytes`);
-if (profile === "web-release" && sent.gzip > wantedBytes) {
-  const isAllowed = sent.gzip <= maxBytes;
-  console.error(`the page has ${sent.gzip} bytes compressed: ${isAllowed ? `more than the ${wantedBytes} that are wanted` : `at most ${maxBytes} are allowed`}`);
-  process.exitCode = isAllowed ? 0 : 1;
+if (profile === "web-release" && sent.gzip > maxBytes) {
+  console.error(`the page has ${sent.gzip} bytes compressed, and at most ${maxBytes} are allowed`);
+  process.exitCode = 1;
 }

@@ -72,6 +72,7 @@ pub fn table(part: &str) -> Result<String> {
         "chinese" => &CHINESE_GOALS,
         "service" => &SERVICE_GOALS,
         "python" => &PYTHON_GOALS,
+        "page" => &PAGE_GOALS,
         _ => anyhow::bail!("there are no goals of '{part}'"),
     };
     let mut table = "| what | aimed at | measured | reached |\n|---|---|---|---|\n".to_owned();
@@ -85,12 +86,13 @@ pub fn table(part: &str) -> Result<String> {
 
 /// Returns the table of all goals that were missed.
 pub fn missed_table() -> Result<String> {
-    let parts: [&[Goal]; 5] = [
+    let parts: [&[Goal]; 6] = [
         &BATCH_GOALS,
         &HAMMING_GOALS,
         &CHINESE_GOALS,
         &SERVICE_GOALS,
         &PYTHON_GOALS,
+        &PAGE_GOALS,
     ];
     let mut table = "| what | aimed at | measured |\n|---|---|---|\n".to_owned();
     for goal in parts.into_iter().flatten() {
@@ -724,6 +726,34 @@ const SERVICE_GOALS: [Goal; 29] = [
 fn package(what: &'static str, field: &str) -> Result<f64> {
     of("python", &[("what", what)], field)
 }
+
+fn page(what: &'static str, field: &str) -> Result<f64> {
+    of("page", &[("what", what)], field)
+}
+
+const PAGE_GOALS: [Goal; 3] = [
+    at_most(
+        "all that a first visit of the page in the browser loads, compressed with gzip",
+        3.0,
+        "MB",
+        || {
+            let what = "compressed with gzip: all that a first visit loads";
+            of("page_sizes", &[("what", what)], "megabytes")
+        },
+    ),
+    at_most(
+        "passages of 60 essays in the page, processor time",
+        1.0,
+        "s",
+        || page("passages of 60 essays", "processor_seconds"),
+    ),
+    at_most(
+        "`dedup` of a million titles in the page, processor time",
+        30.0,
+        "s",
+        || page("`dedup` of a million titles", "processor_seconds"),
+    ),
+];
 
 fn spark(corpus: &str, documents: &str) -> Result<f64> {
     let row = [("corpus", corpus), ("documents", documents)];

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::goals;
 use crate::machine::{results, root};
 
-const TABLE_DOCUMENTS: [&str; 16] = [
+const TABLE_DOCUMENTS: [&str; 18] = [
     "bench/README.md",
     "bench/figures/contamination.md",
     "bench/figures/fingerprints.md",
@@ -18,6 +18,7 @@ const TABLE_DOCUMENTS: [&str; 16] = [
     "bench/figures/forms.md",
     "bench/figures/goals.md",
     "bench/figures/labelled-pairs.md",
+    "bench/figures/page.md",
     "bench/figures/passages.md",
     "bench/figures/recall.md",
     "bench/figures/replicas.md",
@@ -25,6 +26,7 @@ const TABLE_DOCUMENTS: [&str; 16] = [
     "bench/figures/sketches.md",
     "bench/figures/whole-runs.md",
     "docs/evaluation.md",
+    "docs/guide/in-the-browser.md",
     "docs/python/speed.md",
     "docs/spark-steps.md",
 ];
@@ -190,6 +192,9 @@ fn table(name: &str) -> Result<String> {
         "machine spark" => machine("spark"),
         "python" => rows("python", &PYTHON_COLUMNS, |_| true),
         "spark scale" => rows("spark_scale", &SPARK_SCALE_COLUMNS, |_| true),
+        "page" => rows("page", &PAGE_COLUMNS, |_| true),
+        "page sizes" => rows("page_sizes", &PAGE_SIZE_COLUMNS, |_| true),
+        "machine page" => machine("page"),
         "python calls" => rows("python_calls", &PYTHON_CALLS_COLUMNS, |_| true),
         "peers" => peers(),
         "faiss" => faiss(),
@@ -234,6 +239,14 @@ const PYTHON_COLUMNS: Columns<7> = [
     ("ratio", "ratio", 2),
     ("the same?", "note", 0),
 ];
+
+const PAGE_COLUMNS: Columns<3> = [
+    ("work", "what", 0),
+    ("MB", "megabytes", 1),
+    ("processor seconds", "processor_seconds", 2),
+];
+
+const PAGE_SIZE_COLUMNS: Columns<2> = [("the page", "what", 0), ("MB", "megabytes", 2)];
 
 const PYTHON_CALLS_COLUMNS: Columns<5> = [
     ("call", "what", 0),

@@ -1,6 +1,6 @@
 /** The engine of the page: the same crates as the command, as a WebAssembly module in a worker. */
 import type { ServiceComparison, SharedPassages } from "../console/service";
-import type { AnswerMessage, CallMessage, GivenFile, ModuleMessage, ProgressMessage, RunMessage, WrittenFile } from "./worker";
+import type { AnswerMessage, CallMessage, FaultMessage, GivenFile, ModuleMessage, PackedMessage, ProgressMessage, RunMessage, WrittenFile } from "./worker";
 
 /** The script of the worker; the build puts it here. */
 declare const WORKER_SCRIPT: string;
@@ -78,19 +78,16 @@ export function splitMessages(text: string): { status: string; lines: string } {
 /** A call that the engine refuses. The message is a sentence of the engine. */
 export class EngineRefusal extends Error {}
 
+/** A call or a run that needs more memory than a module has. */
+export class MemoryExceeded extends Error {}
+
 /** Why the dictionary is not there. */
 export class DictionaryMissing extends Error {}
 
+const toError = ({ fault, lacksMemory }: FaultMessage): Error => (lacksMemory ? new MemoryExceeded(fault) : new Error(fault));
+
 /** Name of the file with jieba's dictionary, which lies beside the page. */
 export const dictionaryFile = "jieba-dictionary.bin";
-
-/** Returns the bytes of a text in base 64. */
-function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
-  const letters = atob(text);
-  const bytes = new Uint8Array(letters.length);
-  for (let at = 0; at < letters.length; at += 1) bytes[at] = letters.charCodeAt(at);
-  return bytes;
-}
 
 /** Returns the bytes of a file that is compressed with gzip. */
 async function decompress(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
@@ -98,15 +95,23 @@ async function decompress(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/**
- * Compiles the module, which is compressed with gzip. The browser decompresses it, compiles the parts that are there
- * already, and shares the code with every worker that gets the module.
- */
-async function compileModule(): Promise<WebAssembly.Module> {
+/** Starts a worker that has no module yet. */
+function createWorker(): Worker {
+  const address = URL.createObjectURL(new Blob([WORKER_SCRIPT], { type: "text/javascript" }));
+  return new Worker(address);
+}
+
+/** Gives a worker the module as it lies in the page, and returns the compiled one, which the worker then has, too. */
+async function compileModule(worker: Worker): Promise<WebAssembly.Module> {
   await whenParsed();
-  const packed = decodeBase64(document.getElementById("module")?.textContent ?? "");
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return WebAssembly.compileStreaming(new Response(stream, { headers: { "content-type": "application/wasm" } }));
+  const packed = document.getElementById("module")?.textContent ?? "";
+  const told = await new Promise<ModuleMessage | FaultMessage>((resolve, reject) => {
+    worker.addEventListener("message", (event: MessageEvent<ModuleMessage | FaultMessage>) => resolve(event.data), { once: true });
+    worker.addEventListener("error", (event) => reject(new Error(event.message)), { once: true });
+    worker.postMessage({ packed } satisfies PackedMessage);
+  });
+  if ("fault" in told) throw toError(told);
+  return told.module;
 }
 
 /** Resolves when the whole page is parsed: the module is its last element. */
@@ -123,14 +128,14 @@ export class Engine {
   readonly recipes: Promise<RecipeAbility[]>;
 
   constructor() {
-    this.module = compileModule();
-    this.worker = this.startWorker();
+    const worker = createWorker();
+    this.module = compileModule(worker);
+    this.worker = this.module.then(() => this.takeAnswers(worker));
     this.recipes = this.ask<{ recipes: RecipeAbility[] }>({ call: "abilities" }).then((told) => told.recipes);
   }
 
-  /** Starts a worker and gives it the module. */
-  private async startWorker(): Promise<Worker> {
-    const worker = await this.startEmptyWorker();
+  /** Gives the answers of a worker to the calls that wait for them. */
+  private takeAnswers(worker: Worker): Worker {
     worker.addEventListener("message", (event: MessageEvent<AnswerMessage>) => {
       this.waiting.get(event.data.number)?.(event.data);
       this.waiting.delete(event.data.number);
@@ -138,9 +143,8 @@ export class Engine {
     return worker;
   }
 
-  private async startEmptyWorker(): Promise<Worker> {
-    const address = URL.createObjectURL(new Blob([WORKER_SCRIPT], { type: "text/javascript" }));
-    const worker = new Worker(address);
+  private async startWorker(): Promise<Worker> {
+    const worker = createWorker();
     worker.postMessage({ module: await this.module } satisfies ModuleMessage);
     return worker;
   }
@@ -156,7 +160,7 @@ export class Engine {
     const answered = new Promise<AnswerMessage>((resolve) => this.waiting.set(number, resolve));
     worker.postMessage({ number, input } satisfies CallMessage, [input.buffer]);
     const answer = await answered;
-    if ("fault" in answer) throw new Error(answer.fault);
+    if ("fault" in answer) throw toError(answer);
     if (answer.code !== 0) throw new EngineRefusal(answer.messages);
     return new TextDecoder().decode(answer.output);
   }
@@ -170,7 +174,7 @@ export class Engine {
     let isCancelled = false;
     const run = async (): Promise<EndedRun> => {
       const input = (await this.attach(recipe))?.slice() ?? new Uint8Array();
-      worker = await this.startEmptyWorker();
+      worker = await this.startWorker();
       if (isCancelled) worker.terminate();
       let text = "";
       const answered = new Promise<AnswerMessage>((resolve, reject) => {
@@ -184,7 +188,7 @@ export class Engine {
       worker.postMessage({ number: 0, input, arguments: given, files } satisfies RunMessage, [input.buffer]);
       const answer = await answered;
       worker.terminate();
-      if ("fault" in answer) throw new Error(answer.fault);
+      if ("fault" in answer) throw toError(answer);
       const messages = splitMessages(answer.messages).lines.trim();
       if (answer.code > 1) throw new EngineRefusal(messages);
       return { code: answer.code, output: new TextDecoder().decode(answer.output), messages, files: answer.files };

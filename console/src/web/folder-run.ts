@@ -33,6 +33,12 @@ const rowEndings: Record<string, string> = {
 /** Endings of documents that only a search for passages reads. */
 const documentEndings = ["md", "markdown", "html", "htm", "xhtml", "docx", "docm"];
 
+/** Returns the files that a page reads, and the PDF files, which it does not read. */
+export function splitPdf(files: readonly NamedFile[]): { readable: NamedFile[]; pdf: NamedFile[] } {
+  const isPdf = ({ name }: NamedFile) => findEnding(name) === "pdf";
+  return { readable: files.filter((file) => !isPdf(file)), pdf: files.filter(isPdf) };
+}
+
 /** The endings as a file input takes them. */
 export const acceptedFiles = [...Object.keys(rowEndings), ...documentEndings, "gz", "zst", "xz", "bz2"].map((ending) => `.${ending}`).join(",");
 
@@ -77,8 +83,13 @@ export function typedArguments(files: readonly GivenFile[], settings: FolderSett
   return ["dedup", ...paths, ...outputs, "--threshold", String(settings.threshold), ...reading];
 }
 
-/** Returns the arguments of a page: those of the user, and what a page wants to know. */
-export const pageArguments = (typed: readonly string[], language: string): string[] => [...typed, "--json", "--lang", language, "--color", "never", "--scratch", "."];
+/** Memory of a run. The rest of the 4 GiB of a module is for what the command does not plan, for example its own data. */
+const runMemory = "3584Mi";
+
+/** Returns the arguments of a page: those of the user, what a page wants to know, and its limits. */
+export const pageArguments = (typed: readonly string[], language: string): string[] => [
+  ...typed, "--json", "--lang", language, "--color", "never", "--scratch", ".", "--memory", runMemory,
+];
 
 /** Writes arguments as a line for a shell. */
 export const writeCommandLine = (typed: readonly string[]): string =>

@@ -5,7 +5,7 @@ import { findDroppedFiles, nameFiles, type NamedFile } from "../console/document
 import type { ToolProps } from "./compare";
 import type { EndedRun, StartedRun } from "./engine";
 import {
-  acceptedFiles, jobs, maxBytes, pageArguments, placeFiles, splitOutputs, suggestJob, typedArguments, usualSettings, writeCommandLine,
+  acceptedFiles, jobs, maxBytes, pageArguments, placeFiles, splitOutputs, splitPdf, suggestJob, typedArguments, usualSettings, writeCommandLine,
   type FolderSettings, type Job,
 } from "./folder-run";
 import { sayWeb, type WebKey } from "./messages";
@@ -22,6 +22,8 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   const [files, setFiles] = useState<readonly NamedFile[]>([]);
   /** Files with text that all were given, which a search for passages leaves out. */
   const [base, setBase] = useState<readonly NamedFile[]>([]);
+  /** PDF files that were given and are left out. */
+  const [unread, setUnread] = useState<readonly NamedFile[]>([]);
   const [settings, setSettings] = useState<FolderSettings>(usualSettings);
   const [status, setStatus] = useState("");
   const [ended, setEnded] = useState<{ run: EndedRun; job: Job } | null>(null);
@@ -49,16 +51,27 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
     const isCurrent = () => latest.current === next;
     next.ended.then((end) => isCurrent() && setEnded({ run: end, job }), (problem: unknown) => isCurrent() && onProblem(problem)).finally(() => isCurrent() && stop());
   };
+  /** Returns the files that are read, and keeps the names of the others. */
+  const takeReadable = (given: readonly NamedFile[]): readonly NamedFile[] => {
+    const { readable, pdf } = splitPdf(given);
+    if (pdf.length > 0) setUnread([...unread, ...pdf]);
+    return readable;
+  };
   const add = (added: readonly NamedFile[]) => {
-    const all = [...files, ...added];
+    const all = [...files, ...takeReadable(added)];
     setFiles(all);
     setSettings({ ...settings, job: suggestJob(all) });
+  };
+  const clear = () => {
+    setFiles([]);
+    setUnread([]);
   };
   const number = (value: string, usual: number) => Number(value) || usual;
   return (
     <>
       <section class="card stack">
-        <FileDrop files={files} onAdd={add} onClear={() => setFiles([])} onProblem={onProblem} />
+        <FileDrop files={files} onAdd={add} onClear={clear} onProblem={onProblem} />
+        {unread.length > 0 && <UnreadNote files={unread} />}
         <div class="line" role="radiogroup" aria-label={sayWeb(say, "web.job")}>
           {jobs.map((job) => (
             <label class="choice" key={job}>
@@ -84,7 +97,7 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
                 <input type="checkbox" checked={settings.reworded} onChange={(event) => setSettings({ ...settings, reworded: event.currentTarget.checked })} />
                 {sayWeb(say, "web.reworded")}
               </label>
-              <BaseChoice base={base} onChange={setBase} />
+              <BaseChoice base={base} onChange={(all) => setBase(takeReadable(all))} />
             </>
           )}
           <label class="field">
@@ -118,6 +131,14 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
       {ended && <RunResult ended={ended.run} job={ended.job} />}
     </>
   );
+}
+
+/** Says which files are not read, and why. */
+function UnreadNote({ files }: { files: readonly NamedFile[] }) {
+  const say = useWording();
+  const named = files.slice(0, shownFiles).map(({ name }) => name).join(", ");
+  const names = files.length > shownFiles ? `${named}, ${sayWeb(say, "web.moreFiles", { n: files.length - shownFiles })}` : named;
+  return <p class="note" role="alert">{sayWeb(say, "web.pdf", { names })}</p>;
 }
 
 /** A choice of files with text that all were given, and their names. */

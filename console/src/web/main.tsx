@@ -7,7 +7,7 @@ import { WordingContext, useWording } from "../components/basics";
 import { Shell } from "../components/shell";
 import { Wording, type Language } from "../language/catalog";
 import { CompareSection } from "./compare";
-import { DictionaryMissing, Engine, EngineRefusal, dictionaryFile } from "./engine";
+import { DictionaryMissing, Engine, EngineRefusal, MemoryExceeded, dictionaryFile } from "./engine";
 import { FolderSection } from "./folder";
 import { LearnSection } from "./learn";
 import { addWebMessages, sayWeb } from "./messages";
@@ -108,7 +108,7 @@ function Notice({ engine, problem, isReady, onProblem, onDictionary }: NoticePro
     );
   }
   if (problem !== null) {
-    const message = problem instanceof Error ? problem.message : String(problem);
+    const message = problem instanceof MemoryExceeded ? sayWeb(say, "web.memoryExceeded") : problem instanceof Error ? problem.message : String(problem);
     return (
       <p class="note" role="alert">
         <span lang={problem instanceof EngineRefusal ? "en" : undefined}>{message}</span>{" "}

@@ -53,6 +53,9 @@ const writeRight = 1n << 6n;
 /** Descriptor of the directory. */
 const rootDescriptor = 3;
 
+/** A program, or what it writes, needs more memory than there is. */
+export class MemoryExhausted extends Error {}
+
 /** Ends the program from inside a call. */
 class ProgramEnd {
   constructor(readonly code: number) {}
@@ -399,7 +402,17 @@ const answerErrors =
     }
   };
 
-/** Runs a program to its end. A trap, for example for lack of memory, is an error. */
+/** Parts of the messages of a program, or of the browser, when memory cannot be allocated. */
+const lackOfMemory = /memory allocation of \d+ bytes failed|out of memory|buffer allocation failed/i;
+
+/** Returns why a program did not end by itself. One that has no memory left says so, and then traps. */
+function explainTrap(cause: unknown, messages: string): unknown {
+  const text = `${messages.trim()} (${String(cause)})`;
+  if (lackOfMemory.test(text)) return new MemoryExhausted(text);
+  return messages.trim() === "" ? cause : new Error(text);
+}
+
+/** Runs a program to its end. A trap is an error, and lack of memory is {@link MemoryExhausted}. */
 export async function runProgram(module: WebAssembly.Module, input: Uint8Array, settings: ProgramSettings = {}): Promise<Ended> {
   const system = new ProgramSystem(input, settings);
   const wanted = WebAssembly.Module.imports(module).map(({ name }) => [name, answerErrors(system.calls[name] ?? (() => notSupported))] as const);
@@ -411,8 +424,6 @@ export async function runProgram(module: WebAssembly.Module, input: Uint8Array, 
     return end(0);
   } catch (cause) {
     if (cause instanceof ProgramEnd) return end(cause.code);
-    const text = new TextDecoder().decode(system.messages.join()).trim();
-    // A program that has no memory left says so, and then traps.
-    throw text === "" ? cause : new Error(`${text} (${String(cause)})`);
+    throw explainTrap(cause, new TextDecoder().decode(system.messages.join()));
   }
 }

@@ -1,10 +1,23 @@
-/** The worker of the page. It runs the module for every call, so that the page stays alive meanwhile. */
-import { runProgram, type Ended } from "./wasi";
+/** The worker of the page. It unpacks the module, and runs it for every call, so that the page stays alive meanwhile. */
+import { unpackLzma } from "./lzma";
+import { MemoryExhausted, runProgram, type Ended } from "./wasi";
 import { BlobContent, BytesContent, VirtualFiles } from "./virtual-files";
 
-/** The first message: the module, which the page has compiled. */
+/** The first message to the first worker: the module as the page has it, in the format of `lzma.ts` and in base 64. */
+export interface PackedMessage {
+  packed: string;
+}
+
+/** The answer to it, and the first message to every other worker: the compiled module. */
 export interface ModuleMessage {
   module: WebAssembly.Module;
+}
+
+/** Why there is no answer. */
+export interface FaultMessage {
+  fault: string;
+  /** `true` if the memory of the module was exhausted. */
+  lacksMemory: boolean;
 }
 
 /** A call of the page. */
@@ -38,7 +51,7 @@ export interface ProgressMessage {
 }
 
 /** The answer to a call or a run: how the program ended, or why it did not. */
-export type AnswerMessage = { number: number } & ((Ended & { files: WrittenFile[] }) | { fault: string });
+export type AnswerMessage = { number: number } & ((Ended & { files: WrittenFile[] }) | FaultMessage);
 
 let program: WebAssembly.Module | null = null;
 
@@ -54,6 +67,25 @@ async function openFiles(given: readonly GivenFile[]): Promise<VirtualFiles> {
   return files;
 }
 
+const describeFault = (cause: unknown): FaultMessage => ({
+  fault: cause instanceof Error ? cause.message : String(cause),
+  lacksMemory: cause instanceof MemoryExhausted,
+});
+
+/** Returns the bytes of a text in base 64. */
+function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at += 1) bytes[at] = letters.charCodeAt(at);
+  return bytes;
+}
+
+/** Compiles the module of the page. The browser shares its code with every worker that gets it. */
+async function compileModule(packed: string): Promise<ModuleMessage> {
+  program = await WebAssembly.compile(unpackLzma(decodeBase64(packed)));
+  return { module: program };
+}
+
 async function answer(message: CallMessage | RunMessage): Promise<AnswerMessage> {
   const { number, input } = message;
   try {
@@ -64,12 +96,13 @@ async function answer(message: CallMessage | RunMessage): Promise<AnswerMessage>
     const written = files.listWritten().map(([name, content]) => ({ name, content: content.toBlob() }));
     return { number, ...ended, files: written };
   } catch (cause) {
-    return { number, fault: cause instanceof Error ? cause.message : String(cause) };
+    return { number, ...describeFault(cause) };
   }
 }
 
-addEventListener("message", (event: MessageEvent<ModuleMessage | CallMessage | RunMessage>) => {
+addEventListener("message", (event: MessageEvent<PackedMessage | ModuleMessage | CallMessage | RunMessage>) => {
   const message = event.data;
-  if ("module" in message) program = message.module;
+  if ("packed" in message) void compileModule(message.packed).catch(describeFault).then((told) => postMessage(told));
+  else if ("module" in message) program = message.module;
   else void answer(message).then((told) => postMessage(told));
 });

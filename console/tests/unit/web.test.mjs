@@ -1,5 +1,6 @@
 // Parts of the page in the browser that need neither a browser nor the module.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { createServer } from "vite";
@@ -72,6 +73,72 @@ test("a program ends with its code, and a trap is an error", async () => {
   await assert.rejects(runProgram(makeProgram([0x00]), none), WebAssembly.RuntimeError);
 });
 
+/** A program that writes a text to standard error, and then reaches what cannot be reached. */
+function makeFailingProgram(message) {
+  const text = Buffer.from(message);
+  const name = (it) => [it.length, ...Buffer.from(it)];
+  const section = (number, ...content) => [number, content.length, ...content];
+  // A list of one buffer, the text behind it.
+  const data = [16, 0, 0, 0, text.length, 0, 0, 0, ...text];
+  // fd_write(2, 8, 1, 0), drop, unreachable.
+  const body = [0x41, 2, 0x41, 8, 0x41, 1, 0x41, 0, 0x10, 0, 0x1a, 0x00];
+  return new WebAssembly.Module(
+    new Uint8Array([
+      0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
+      ...section(1, 2, 0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f, 0x60, 0, 0),
+      ...section(2, 1, ...name("wasi_snapshot_preview1"), ...name("fd_write"), 0, 0),
+      ...section(3, 1, 1),
+      ...section(5, 1, 0, 1),
+      ...section(7, 2, ...name("memory"), 2, 0, ...name("_start"), 0, 1),
+      ...section(10, 1, body.length + 2, 0, ...body, 0x0b),
+      ...section(11, 1, 0, 0x41, 8, 0x0b, data.length, ...data),
+    ]),
+  );
+}
+
+test("a program without memory is told from one that fails otherwise", async () => {
+  const { MemoryExhausted, runProgram } = await load("wasi.ts");
+  const run = (message) => runProgram(makeFailingProgram(message), new Uint8Array()).catch((cause) => cause);
+  const exhausted = await run("memory allocation of 17 bytes failed");
+  assert.ok(exhausted instanceof MemoryExhausted, String(exhausted));
+  assert.match(exhausted.message, /^memory allocation of 17 bytes failed \(/);
+  const other = await run("a bug");
+  assert.ok(!(other instanceof MemoryExhausted) && other.message.startsWith("a bug ("), String(other));
+});
+
+const hasXz = (() => {
+  try {
+    return execFileSync("xz", ["--version"]).length > 0;
+  } catch {
+    return false;
+  }
+})();
+
+/** Compresses as the build does, with other properties of the format. */
+function packLzma(bytes, properties) {
+  const packed = execFileSync("xz", ["--format=lzma", `--lzma1=preset=9,${properties}`, "--stdout"], { input: bytes, maxBuffer: 1 << 26 });
+  packed.writeBigUInt64LE(BigInt(bytes.length), 5);
+  return new Uint8Array(packed);
+}
+
+test("a packed module is unpacked to the same bytes", { skip: hasXz ? false : "there is no xz here" }, async () => {
+  const { unpackLzma } = await load("lzma.ts");
+  let seed = 1;
+  const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) >>> 16;
+  const noise = Buffer.from(Array.from({ length: 70_000 }, () => random() & 0xff));
+  const source = readFileSync(new URL("../../src/web/wasi.ts", import.meta.url));
+  const repeats = Buffer.concat(Array.from({ length: 300 }, () => noise.subarray(random() % 60_000, 60_000 + (random() % 300))));
+  const contents = [Buffer.alloc(0), Buffer.from("x"), Buffer.alloc(100_000, 7), source, noise, Buffer.concat([source, noise, source, repeats])];
+  for (const properties of ["pb=0", "pb=2,lc=3", "lc=0,lp=2,pb=4", "lc=4,lp=0,pb=1"]) {
+    for (const content of contents) assert.ok(content.equals(unpackLzma(packLzma(content, properties))), `${properties}, ${content.length} bytes`);
+  }
+  const packed = packLzma(source, "pb=0");
+  assert.throws(() => unpackLzma(packed.subarray(0, packed.length / 2)), /ends too early/);
+  assert.throws(() => unpackLzma(packed.subarray(0, 5)), /ends too early/);
+  // Bits of 1 ask for a match before there is any content.
+  assert.throws(() => unpackLzma(packed.map((byte, at) => (at > 13 ? 0xff : byte))), /damaged/);
+});
+
 test("written files are as long as they were written, at any offset", async () => {
   const { WrittenContent } = await load("virtual-files.ts");
   const content = new WrittenContent();
@@ -116,6 +183,17 @@ test("arguments are those that a user types, and files cannot be taken for optio
   const beside = (job) => writeCommandLine(typedArguments(given.slice(0, 2), { ...usualSettings, job }, given.slice(2)));
   assert.match(beside("passages"), /^lookalike passages a\.txt b\.txt .* --base 'the question\.txt'$/);
   assert.doesNotMatch(beside("dedup"), /question/);
+});
+
+test("PDF files are set aside, and runs have a limit of memory below that of a module", async () => {
+  const { pageArguments, splitPdf } = await load("folder-run.ts");
+  const file = new Blob(["x"]);
+  const { readable, pdf } = splitPdf(["a.pdf", "b.txt", "folder/C.PDF", "pdf", "d.pdf.jsonl"].map((name) => ({ name, file })));
+  assert.deepEqual(pdf.map(({ name }) => name), ["a.pdf", "folder/C.PDF"]);
+  assert.deepEqual(readable.map(({ name }) => name), ["b.txt", "pdf", "d.pdf.jsonl"]);
+  const given = pageArguments(["dedup", "a.jsonl"], "zh");
+  const [, mebibytes] = /^(\d+)Mi$/.exec(given[given.indexOf("--memory") + 1]);
+  assert.ok(Number(mebibytes) * 2 ** 20 < 2 ** 32, mebibytes);
 });
 
 test("lines that others replace are the status and no message", async () => {

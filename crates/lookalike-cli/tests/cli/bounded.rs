@@ -172,3 +172,28 @@ fn a_full_disk_of_temporary_files_is_reported() {
         assert!(!place.has("kept.jsonl"));
     }
 }
+
+// `--scratch` has all temporary files of a run, also those of a run that does not fit into its memory.
+#[cfg(unix)]
+#[test]
+fn temporary_files_of_a_bounded_run_are_in_the_scratch_directory() {
+    let place = Place::new();
+    write_titles(&place, 450_000);
+    let run = |scratch: &str| {
+        let limited = "dedup titles.jsonl -o kept.jsonl --memory 190M --threads 2 --json";
+        let mut command = place.command(&format!("{limited} {scratch}"));
+        command.env("TMPDIR", "missing").output().unwrap()
+    };
+    let without = run("");
+    let refusal = String::from_utf8(without.stderr).unwrap();
+    assert_eq!(without.status.code(), Some(2), "{refusal}");
+    assert!(
+        refusal.contains("create a temporary file in missing"),
+        "{refusal}"
+    );
+    let with = run("--scratch .");
+    let told = String::from_utf8(with.stderr).unwrap();
+    assert_eq!(with.status.code(), Some(0), "{told}");
+    let done: serde_json::Value = serde_json::from_slice(&with.stdout).unwrap();
+    assert!(done["spilled"]["bytes"].as_u64() > Some(0), "{done}");
+}

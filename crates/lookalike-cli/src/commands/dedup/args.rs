@@ -374,11 +374,12 @@ impl<'a> DedupRun<'a> {
             Some(library) => index_recipe(library)?,
             None => None,
         };
+        let settings = args.run.to_settings_with(&args.keep, library_recipe)?;
         let settings = RunSettings {
-            temporary: args.work.clone(),
+            temporary: args.work.clone().or(settings.temporary),
             decisions: read_decisions(&args.decisions)?,
             sources: args.source_field().map(str::to_owned),
-            ..args.run.to_settings_with(&args.keep, library_recipe)?
+            ..settings
         };
         let named = args.named_outputs();
         check_outputs(args, &named)?;

@@ -38,10 +38,10 @@ pub(crate) struct MatchingRunArgs {
     /// Maximum memory of the process: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024). Sketches
     /// and keys that do not fit go to temporary files; results do not depend on it
     ///
-    /// Temporary files are in the directory of --work, else in that of the variable TMPDIR, else in /tmp. A limit
-    /// in which the rows do not fit is refused with the smallest one that would do; --explain-plan shows both.
-    /// Default: four fifths of the available memory of the machine or of its control group, for files; objects of
-    /// stores and standard input go to temporary files only under a limit that is given.
+    /// Temporary files are in the directory of --work, else in --scratch, else in the directory of the variable TMPDIR,
+    /// else in /tmp. A limit in which the rows do not fit is refused with the smallest one that would do;
+    /// --explain-plan shows both. Default: four fifths of the available memory of the machine or of its control group,
+    /// for files; objects of stores and standard input go to temporary files only under a limit that is given.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Running")]
     pub(crate) memory: Option<u64>,
 
@@ -185,7 +185,7 @@ impl MatchingRunArgs {
             strict: running.strict,
             audit: audit_settings(audit),
             memory: memory_limit(self.memory),
-            temporary: None,
+            temporary: reading.scratch.clone(),
             decisions: Vec::new(),
             spelling: OptionSpelling::Options,
         })
