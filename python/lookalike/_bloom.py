@@ -86,9 +86,10 @@ class MinHashLSHBloom:
     ``n`` is the number of MinHashes to come and ``fp`` the share of false answers of each band. With ``save_dir`` the
     filters are files there, which the next index opens. Other parameters are those of :class:`MinHashLSH`.
 
-    >>> import tempfile, lookalike as la
-    >>> lsh = la.MinHashLSHBloom(threshold=0.5, n=100, fp=0.001, save_dir=tempfile.mkdtemp())
-    >>> minhash = la.MinHash()
+    >>> import tempfile
+    >>> from lookalike.compat.datasketch import MinHash, MinHashLSHBloom
+    >>> lsh = MinHashLSHBloom(threshold=0.5, n=100, fp=0.001, save_dir=tempfile.mkdtemp())
+    >>> minhash = MinHash()
     >>> minhash.update_batch([b"the", b"ferry"])
     >>> lsh.query(minhash), lsh.insert(minhash), lsh.query(minhash)
     (False, None, True)

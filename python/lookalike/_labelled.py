@@ -201,7 +201,7 @@ def evaluate(
 
 
 @dataclass(eq=False, repr=False)
-class Tuned:
+class TuningResult:
     """The result of :func:`tune`: ``recipe`` is the chosen one, ``summary`` the summary of the command.
 
     >>> import lookalike as la
@@ -224,7 +224,7 @@ class Tuned:
     cut: Optional[float]
 
     def __repr__(self) -> str:
-        return f"<Tuned {self.method} {self.verify} {self.recipe.name} at {self.cut}>"
+        return f"<TuningResult {self.method} {self.verify} {self.recipe.name} at {self.cut}>"
 
 
 def tune(
@@ -245,7 +245,7 @@ def tune(
     resamples: int = 1000,
     seed: int = 1,
     threads: Optional[int] = None,
-) -> Tuned:
+) -> TuningResult:
     """Returns the best setting for labelled texts, as ``lookalike tune`` finds it.
 
     ``goal`` is f1, or ``precision>=`` and a number. The other arguments are those of :func:`evaluate`.
@@ -255,7 +255,7 @@ def tune(
     >>> edited = [{"a": f"the {p} opens at seven", "b": f"the {p} opens at eight", "label": 1} for p in places]
     >>> others = [{"a": f"the {p} opens at seven", "b": f"there is no {p} here", "label": 0} for p in places]
     >>> la.tune(edited + others, goal="precision>=0.9", resamples=0)
-    <Tuned auto jaccard words-1 at 0.4>
+    <TuningResult auto jaccard words-1 at 0.4>
     """
     aim = arguments.needed("goal", arguments.word("goal", goal), 'a goal such as "f1"')
     table, others, labels = _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative)
@@ -263,7 +263,7 @@ def tune(
     told, toml = _engine.tune(table, others, labels, ways, recipe_of(recipe), aim)
     summary = json.loads(told)
     chosen = summary["settings"][summary["chosen"]]
-    return Tuned(summary, Recipe(toml), chosen["method"], chosen["measure"], chosen["cut"])
+    return TuningResult(summary, Recipe(toml), chosen["method"], chosen["measure"], chosen["cut"])
 
 
 def _several(name: str, given: Any) -> list[Any]:
@@ -304,3 +304,7 @@ def _ways(lowest: Any, resamples: Any, seed: Any, threads: Any) -> dict[str, Any
         "seed": arguments.whole("seed", seed, 0, 2**64 - 1),
         "threads": arguments.threads(threads),
     }
+
+
+#: Former names, under which pickles of the version before have these classes.
+Tuned = TuningResult

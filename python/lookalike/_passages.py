@@ -30,7 +30,7 @@ BaseTexts = Union[str, Iterable[str], None]
 MOST_WORDS = 10_000
 
 
-class Spot(NamedTuple):
+class PassagePlace(NamedTuple):
     """The place of a passage in one text: in characters, as Python slices strings, and in bytes of UTF-8.
     ``line`` is the line in which it begins, from 1.
 
@@ -38,7 +38,7 @@ class Spot(NamedTuple):
     >>> text = "渡船七点离开岛上。"
     >>> found = la.passages(text, "他说：" + text, min_length=2)[0]
     >>> found.b
-    Spot(start=3, end=11, start_byte=9, end_byte=33, line=1)
+    PassagePlace(start=3, end=11, start_byte=9, end_byte=33, line=1)
     """
 
     start: int
@@ -58,8 +58,8 @@ class SharedPassage(NamedTuple):
     (5, 1.0, 'verbatim')
     """
 
-    a: Spot
-    b: Spot
+    a: PassagePlace
+    b: PassagePlace
     length: int
     similarity: float
     kind: str
@@ -84,7 +84,7 @@ class SharedPassages:
 
     def __init__(self, found: Mapping[str, Any]) -> None:
         self._passages = [
-            SharedPassage(Spot(*a), Spot(*b), length, similarity, kind)
+            SharedPassage(PassagePlace(*a), PassagePlace(*b), length, similarity, kind)
             for a, b, length, similarity, kind in found["passages"]
         ]
         self.share_of_a: float = found["share_of_a"]
@@ -313,3 +313,7 @@ def document_limit(value: Any) -> Union[int, str, None]:
     if isinstance(value, float):
         arguments.refuse("max_documents", value, wanted)
     return arguments.whole("max_documents", value, 1)
+
+
+#: Former names, under which pickles of the version before have these classes.
+Spot = PassagePlace

@@ -5,10 +5,8 @@ Files are read into memory with pyarrow. The command reads any amount, more form
 
 from __future__ import annotations
 
-import glob
 import io
 import os
-import urllib.request
 from typing import Any, Callable, Iterable, Union
 
 from ._errors import InputError
@@ -48,6 +46,8 @@ def _expand(path: str, what: str) -> list[str]:
         return found
     if os.path.exists(path):
         return [path]
+    import glob
+
     found = sorted(glob.glob(path, recursive=True))
     if not found:
         raise InputError(
@@ -72,6 +72,8 @@ def _open(path: str) -> Any:
 
     compression = next((kind for ending, kind in _COMPRESSIONS.items() if path.endswith(ending)), None)
     if path.startswith(("http://", "https://")):
+        import urllib.request
+
         with urllib.request.urlopen(path) as answer:
             source: Any = io.BytesIO(answer.read())
     elif "://" in path:

@@ -12,7 +12,7 @@ from ._errors import InputError
 from ._recipe import RecipeLike, recipe_of
 
 
-class Figure(NamedTuple):
+class MeasuredValue(NamedTuple):
     """One similarity or distance of two texts.
 
     ``kind`` is similarity, distance, estimate or biased estimate. ``value`` is None if it is undefined;
@@ -20,7 +20,7 @@ class Figure(NamedTuple):
 
     >>> import lookalike as la
     >>> la.compare("the ferry leaves at seven", "the ferry leaves at eight").figures["Jaccard"]
-    Figure(value=0.6, kind='similarity', detail='features: 4 and 4, 3 shared')
+    MeasuredValue(value=0.6, kind='similarity', detail='features: 4 and 4, 3 shared')
     """
 
     value: Optional[float]
@@ -43,7 +43,7 @@ class Feature(NamedTuple):
 
 
 @dataclass(eq=False)
-class Steps:
+class RecipeSteps:
     """The steps of a recipe for one text, from normalisation to sketches.
 
     >>> import lookalike as la
@@ -86,9 +86,9 @@ class Comparison:
     similarity: Optional[float]
     why: str
     distance: Optional[int]
-    figures: dict[str, Figure]
-    a: Steps
-    b: Steps
+    figures: dict[str, MeasuredValue]
+    a: RecipeSteps
+    b: RecipeSteps
 
     def __repr__(self) -> str:
         verdict = "match" if self.match else "no match"
@@ -102,8 +102,8 @@ class Comparison:
         return _notebook.page(repr(self)[1:-1], _notebook.table(["figure", "value", "kind", "detail"], rows))
 
 
-def _steps(told: dict[str, Any]) -> Steps:
-    return Steps(**{**told, "features": [Feature(*feature) for feature in told["features"]]})
+def _steps(told: dict[str, Any]) -> RecipeSteps:
+    return RecipeSteps(**{**told, "features": [Feature(*feature) for feature in told["features"]]})
 
 
 def compare(
@@ -128,7 +128,7 @@ def compare(
     """
     asked = arguments.rule(method, threshold, distance, candidates, sentences, verify, unit)
     told = _engine.compare(text_of("a", a), text_of("b", b), recipe_of(recipe), asked)
-    figures = {name: Figure(*figure) for name, figure in told["figures"].items()}
+    figures = {name: MeasuredValue(*figure) for name, figure in told["figures"].items()}
     return Comparison(**{**told, "figures": figures, "a": _steps(told["a"]), "b": _steps(told["b"])})
 
 
@@ -165,3 +165,8 @@ def segment(
     stream = stream_of(data, reading["text"])
     arguments.truth("weights", weights)
     return _engine.segment(stream, recipe_of(recipe), reading, weights, arguments.threads(threads))
+
+
+#: Former names, under which pickles of the version before have these classes.
+Figure = MeasuredValue
+Steps = RecipeSteps

@@ -16,6 +16,7 @@ import pytest
 from made import write_jsonl
 
 import lookalike as la
+from lookalike.errors import RecipeError
 
 TEXTS = ["the ferry leaves at seven", "a bridge over the river", "The ferry leaves at seven!"]
 KEPT = TEXTS[:2]
@@ -114,7 +115,7 @@ def test_recipes_can_be_dictionaries():
     assert la.Recipe({"ngram": 3}) == la.Recipe("default", ngram=3)
     assert la.Recipe({"base": "words-3", "simhash": {"bits": 128}}).bits == 128
     assert la.dedup(TEXTS, recipe={"ngram": 1}).kept == KEPT
-    with pytest.raises(la.RecipeError):
+    with pytest.raises(RecipeError):
         la.Recipe({"nothing": 3})
 
 
