@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from typing import Any, Container, Sequence, Union
 
 from ._errors import InputError
-from ._paths import is_path, read_paths
+from ._paths import is_path, read_paths, refuse_string
 
 Names = Union[str, Sequence[str]]
 
@@ -17,6 +17,8 @@ def held(data: Any) -> Any:
 
     if is_path(data):
         return read_paths(data)
+    if isinstance(data, str):
+        refuse_string("data", data)
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
     if _is_arrow_dataset(data):
@@ -43,13 +45,15 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
     module = type(data).__module__.partition(".")[0]
     if module == "datasets":
         return _of_datasets(data, text, what)
-    if is_path(data) and what in _READ_FROM_FILES:
+    if is_path(data):
         return read_paths(data, what)
+    if isinstance(data, str):
+        refuse_string(what, data)
     if _is_arrow_dataset(data):
         return data.to_table()
     if isinstance(data, Mapping) and data:
         return _of_columns(data, text, what)
-    if isinstance(data, (str, bytes, Mapping, Set)) or data is None:
+    if isinstance(data, (bytes, Mapping, Set)) or data is None:
         raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
         return data
@@ -74,10 +78,6 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
     if len(values) and isinstance(values[0], Mapping):
         return table_of_rows(values, what, text)
     return _column(_strings(values, what), text)
-
-
-#: Arguments that can be a path. Elsewhere a string is a text, and taking it for a path would hide a mistake.
-_READ_FROM_FILES = ("data", "against", "corpus", "labelled")
 
 
 def _is_arrow_dataset(data: Any) -> bool:

@@ -136,10 +136,12 @@ class Index:
     ) -> pa.Table:
         """Returns a table ``query, match, distance``, or ``query, match, similarity`` with a measure.
 
-        By ``threshold`` or ``verify``, the matches are those that :func:`pairs` finds. ``nearest`` lists so many matches
+        ``queries`` are documents as in :func:`dedup`, an array of fingerprints, or one text. By ``threshold`` or
+        ``verify``, the matches are those that :func:`pairs` finds. ``nearest`` lists so many matches
         of a query, ``first`` the one that was added first, and ``limit`` at most so many, with a column ``truncated``.
         """
-        table, reading = _rows(queries, text, id, False, threads)
+        listed = [queries] if isinstance(queries, str) else queries
+        table, reading = _rows(listed, text, id, False, threads)
         query = {
             "rule": arguments.rule(None, threshold, distance, candidates, None, verify, unit),
             "nearest": arguments.whole("nearest", nearest, 1),

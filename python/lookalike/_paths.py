@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Any, Callable, Iterable, Union
+from typing import Any, Callable, Iterable, NoReturn, Union
 
-from ._errors import InputError
+from ._errors import InputError, SettingError
 
 FilePath = Union[str, "os.PathLike[str]"]
 
@@ -20,10 +20,38 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 
 def is_path(data: Any) -> bool:
-    """Returns True for a path or a URL, and for a list of ``os.PathLike``."""
-    if isinstance(data, (str, os.PathLike)):
+    """Returns True for an ``os.PathLike``, a list of these, and a URL. Other strings are texts."""
+    if isinstance(data, str):
+        return is_url(data)
+    if isinstance(data, os.PathLike):
         return True
     return isinstance(data, (list, tuple)) and bool(data) and all(isinstance(one, os.PathLike) for one in data)
+
+
+def is_url(text: str) -> bool:
+    """Returns True for a URL: a scheme, ``://``, and no white space."""
+    scheme, mark, _ = text.partition("://")
+    return bool(mark) and scheme.isascii() and scheme.replace("+", "").isalnum() and not any(map(str.isspace, text))
+
+
+def refuse_string(what: str, text: str) -> NoReturn:
+    """Refuses a string where a list of texts or a path is meant."""
+    shown = repr(text)
+    if len(shown) > 40:
+        raise InputError(f"{what} is a string: give [text] for one text, or pathlib.Path(...) for files")
+    raise InputError(f"{what} is the string {shown}: give [{shown}] for one text, or pathlib.Path({shown}) for files")
+
+
+def read_source(data: Any, source: Any) -> Any:
+    """Returns the data, or the rows of the files that ``source`` names in their place."""
+    if source is None:
+        return data
+    if data is not None:
+        raise SettingError("data and source were both given: give the data, or the files as source")
+    several = source if isinstance(source, (list, tuple)) else [source]
+    if not several or not all(isinstance(one, (str, os.PathLike)) for one in several):
+        raise SettingError(f"source is {source!r}: give a path, a pattern, a directory or a URL, or a list of these")
+    return read_paths(several, "source")
 
 
 def read_paths(data: Any, what: str = "data") -> Any:

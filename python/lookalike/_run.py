@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence, Union
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from . import _engine, _notebook
 from ._data import Names, held, refuse_added, select, stream_of, with_added
 from ._errors import SettingError
 from ._ids import IdColumn, located, named_ids
+from ._paths import FilePath, read_source
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
 from ._words import counted, omissions
@@ -29,6 +30,8 @@ Window = Union[str, float, datetime.timedelta]
 #: A rule by its name, a table by its path, or weights by numbers of copies.
 WeightBy = Union[str, "os.PathLike[str]", Mapping[int, float]]
 Features = Union[str, Callable[[str], Iterable[str]], None]
+#: Files in place of data.
+Source = Union[FilePath, Sequence[FilePath], None]
 
 #: Name of the column that a function for features fills.
 _FEATURES = "features of a function"
@@ -145,8 +148,9 @@ def _rejected_html(rejected: list[tuple[int, str]]) -> str:
 
 
 def dedup(
-    data: Any,
+    data: Any = None,
     *,
+    source: Source = None,
     text: Names = "text",
     id: Union[str, bool, None] = None,
     threshold: Optional[float] = None,
@@ -181,7 +185,9 @@ def dedup(
 
     ``data`` is a table or frame of pyarrow, polars, pandas or datasets, anything with
     ``__arrow_c_stream__``, a dictionary of columns, or a list of strings or of dictionaries. Arrow strings are read
-    without a copy. A string is the path, pattern or URL of files, and the result then is a table of pyarrow.
+    without a copy. A text is always an element of a list or a column. A ``pathlib.Path`` or a URL names files, and so does
+    ``source``, in place of ``data``: a path, a pattern, a directory or a URL, or a list of these. The result then is a table
+    of pyarrow.
 
     ``features`` names a field with lists of features (tokens, say) that replace the text, or is a function from a text
     to such a list.
@@ -243,7 +249,7 @@ def dedup(
     names = options["reading"]["text"]
     counted = copy_options(keep_count, drop_all, copies, sources, most_sources, weight, weight_by)
     fields = _added_names(counted)
-    data = held(data)
+    data = held(read_source(data, source))
     refuse_added(data, fields)
     inputs = _Inputs(data, against, names, id, features, strict)
     with teller(progress) as told:
@@ -268,8 +274,9 @@ def dedup(
 
 
 def pairs(
-    data: Any,
+    data: Any = None,
     *,
+    source: Source = None,
     text: Names = "text",
     id: Union[str, bool, None] = None,
     threshold: Optional[float] = None,
@@ -316,7 +323,7 @@ def pairs(
     )
     copies = _copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
     arguments.truth("apart", apart)
-    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
+    inputs = _Inputs(read_source(data, source), against, options["reading"]["text"], id, features, strict)
     with teller(progress) as told:
         found = _engine.pairs(inputs.data, inputs.against, options, copies, apart, told)
     return Pairs(

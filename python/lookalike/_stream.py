@@ -70,6 +70,8 @@ class Stream(_engine.StreamBase):
         self, documents: Iterable[Union[str, Mapping[str, Any]]]
     ) -> list[_engine.StreamVerdict]:
         """Inserts texts, or dictionaries ``{"text", "id", "time"}``, in order, and returns their verdicts."""
+        if isinstance(documents, (str, bytes, Mapping)):
+            arguments.refuse("documents", documents, "a list of texts or of dictionaries; insert takes a single text")
         return [
             self.insert(one)
             if isinstance(one, str)

@@ -35,16 +35,19 @@ def test_files_are_read_by_path_pattern_and_directory(tmp_path):
     with pa.ipc.new_stream(tmp_path / "h.arrow", table.schema) as stream:
         stream.write_table(table)
     for path in sorted(tmp_path.iterdir()):
-        for given in (path, str(path), [path]):
+        for given in (path, [path]):
             assert la.dedup(given).kept["text"].to_pylist() == KEPT, path
-    pattern = la.dedup(str(tmp_path / "[a-c]*"))
+        for given in (path, str(path), [path], [str(path)]):
+            assert la.dedup(source=given).kept["text"].to_pylist() == KEPT, path
+    pattern = la.dedup(source=str(tmp_path / "[a-c]*"))
+    assert la.dedup(tmp_path / "[a-c]*").kept_rows.tolist() == pattern.kept_rows.tolist()
     assert pattern.summary["documents"] == 9 and pattern.kept_rows.tolist() == [0, 1]
     everything = la.dedup(tmp_path)
     assert everything.summary["documents"] == 24 and everything.kept_rows.tolist() == [0, 1]
     assert la.dedup(TEXTS, against=tmp_path / "a.jsonl").kept == []
     for wrong, message in [("nothing.jsonl", "no file"), (tmp_path / "i.doc", "no file"), ("", "no file")]:
         with pytest.raises(la.InputError, match=message):
-            la.dedup(wrong)
+            la.dedup(source=wrong)
     (tmp_path / "i.doc").write_text("x")
     with pytest.raises(la.InputError, match="extension"):
         la.dedup(tmp_path / "i.doc")
