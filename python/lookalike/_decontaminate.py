@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from ._data import Names, held, select, stream_of, with_texts
 from ._errors import SettingError
 from ._ids import located, named_ids
 from ._progress import teller
+from ._result_tables import pandas_of, polars_of
 from ._words import counted, omissions
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 #: Fields of benchmarks by their roles, or as the command takes them.
@@ -73,6 +76,20 @@ class Decontaminated:
         sentence, their texts lack what was cut."""
         kept = select(self._data, self.kept_rows)
         return with_texts(kept, self._text, self._left_out) if self._left_out else kept
+
+    def to_arrow(self, table: Literal["findings", "items"] = "findings") -> pa.Table:
+        """Returns the findings, or the items that were found, as a table of pyarrow."""
+        arguments.one_of("table", table, ("findings", "items"))
+        found: pa.Table = getattr(self, table)
+        return found
+
+    def to_pandas(self, table: Literal["findings", "items"] = "findings") -> pd.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
+        return pandas_of(self.to_arrow(table))
+
+    def to_polars(self, table: Literal["findings", "items"] = "findings") -> pl.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
+        return polars_of(self.to_arrow(table))
 
     @property
     def missing_ids(self) -> int:

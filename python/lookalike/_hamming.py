@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 import numpy as np
 
@@ -12,7 +12,13 @@ from . import _engine
 from ._errors import InputError, SettingError
 from ._files import atomic_file, save_fingerprints
 from ._recipe import Recipe, RecipeLike, recipe_of
+from ._result_tables import pandas_of, polars_of
 from ._words import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 
 class HammingMatches(NamedTuple):
@@ -30,6 +36,18 @@ class HammingMatches(NamedTuple):
     id: np.ndarray
     distance: np.ndarray
 
+    def to_arrow(self) -> pa.Table:
+        """Returns the matches as a table of pyarrow."""
+        return _table_of(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
+        return pandas_of(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
+        return polars_of(self.to_arrow())
+
 
 class SignatureMatches(NamedTuple):
     """Matches of a search by bands: three arrays of equal length, for query positions, ids and shares of equal
@@ -46,6 +64,24 @@ class SignatureMatches(NamedTuple):
     query: np.ndarray
     id: np.ndarray
     similarity: np.ndarray
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the matches as a table of pyarrow."""
+        return _table_of(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
+        return pandas_of(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
+        return polars_of(self.to_arrow())
+
+
+def _table_of(matches: tuple[np.ndarray, ...]) -> Any:
+    import pyarrow as pa
+
+    return pa.table(dict(zip(matches._fields, matches)))  # type: ignore[attr-defined]
 
 
 class HammingIndex(_engine.HammingIndexBase):

@@ -10,9 +10,10 @@ from . import _arguments as arguments
 from . import _engine, _notebook
 from ._data import Names, stream_of
 from ._errors import SettingError
-from ._ids import named_ids
+from ._ids import cast_ids, named_ids
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
+from ._result_tables import ResultTable
 from ._run import Window, window_of
 from ._texts import text_of
 from ._words import counted, omissions
@@ -65,7 +66,7 @@ class SharedPassage(NamedTuple):
     kind: str
 
 
-class SharedPassages:
+class SharedPassages(ResultTable):
     """What two texts share, a sequence of :class:`SharedPassage`, ascending by the place in ``b``.
 
     ``share_of_a`` and ``share_of_b`` are the shares of the words of either text that lie in passages. ``directed`` is
@@ -90,6 +91,17 @@ class SharedPassages:
         self.share_of_a: float = found["share_of_a"]
         self.share_of_b: float = found["share_of_b"]
 
+    def to_arrow(self) -> pa.Table:
+        """Returns a table ``a_start, a_end, b_start, b_end, length, similarity, kind``, in characters from 0."""
+        import pyarrow as pa
+
+        rows = [(*one.a[:2], *one.b[:2], *one[2:]) for one in self._passages]
+        whole = pa.int64()
+        fields = {"a_start": whole, "a_end": whole, "b_start": whole, "b_end": whole, "length": whole}
+        fields.update(similarity=pa.float64(), kind=pa.string())
+        columns = zip(*rows) if rows else ((),) * len(fields)
+        return pa.table([pa.array(values, kind) for values, kind in zip(columns, fields.values())], list(fields))
+
     def __len__(self) -> int:
         return len(self._passages)
 
@@ -105,7 +117,7 @@ class SharedPassages:
 
 
 @dataclass(eq=False, repr=False)
-class Passages:
+class Passages(ResultTable):
     """The passages of the documents of a table.
 
     >>> import lookalike as la
@@ -126,6 +138,10 @@ class Passages:
     #: Summary of the run, as ``lookalike passages --json`` prints it; ``missing_ids`` counts the rows of the data that
     #: have no id, whose id is ``data:row``.
     summary: dict[str, Any]
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the passages as a table of pyarrow."""
+        return self.passages
 
     @property
     def directed(self) -> bool:
@@ -276,12 +292,14 @@ def passages(
         "strict": arguments.truth("strict", strict),
     }
     names = options["reading"]["text"]
-    others = None if against is None else named_ids(stream_of(against, names, "against"), id, "against", strict)[0]
-    stream, ids = named_ids(stream_of(a, names), id, "data", strict)
+    others, ids = None, {}
+    if against is not None:
+        others, ids["against"] = named_ids(stream_of(against, names, "against"), id, "against", strict)
+    stream, ids["data"] = named_ids(stream_of(a, names), id, "data", strict)
     with teller(progress) as told:
         found = _engine.passages(stream, others, options, told)
-    summary = {**json.loads(found["summary"]), "missing_ids": ids.missing}
-    return Passages(found["passages"], found["rejected"], summary)
+    summary = {**json.loads(found["summary"]), "missing_ids": ids["data"].missing}
+    return Passages(cast_ids(found["passages"], ["document", "source"], ids), found["rejected"], summary)
 
 
 def _list_base_texts(base: BaseTexts) -> list[str]:

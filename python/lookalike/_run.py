@@ -6,24 +6,27 @@ import datetime
 import json
 import numbers
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _arguments as arguments
 from . import _engine, _notebook
 from ._data import Names, held, refuse_added, select, stream_of, with_added
-from ._errors import SettingError
-from ._ids import IdColumn, located, named_ids
+from ._errors import InputError, SettingError
+from ._ids import IdColumn, located, name_by_ids, named_ids
 from ._paths import FilePath, read_source
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
+from ._result_tables import ResultTable, pandas_of, polars_of
 from ._words import counted, omissions
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 Window = Union[str, float, datetime.timedelta]
@@ -82,6 +85,20 @@ class Deduplicated:
         renamed = self.removed.select(["kept", "id", "similarity"])
         return renamed.rename_columns(["a", "b", "similarity"])
 
+    def to_arrow(self, table: Literal["removed", "clusters", "pairs"] = "removed") -> pa.Table:
+        """Returns the removed rows, or the clusters or the pairs, as a table of pyarrow."""
+        arguments.one_of("table", table, ("removed", "clusters", "pairs"))
+        found: pa.Table = getattr(self, table)
+        return found
+
+    def to_pandas(self, table: Literal["removed", "clusters", "pairs"] = "removed") -> pd.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
+        return pandas_of(self.to_arrow(table))
+
+    def to_polars(self, table: Literal["removed", "clusters", "pairs"] = "removed") -> pl.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
+        return polars_of(self.to_arrow(table))
+
     @property
     def missing_ids(self) -> int:
         """Number of rows that have no id. In results they are known by their positions; where ids are strings, their
@@ -105,7 +122,7 @@ class Deduplicated:
 
 
 @dataclass(eq=False, repr=False)
-class Pairs:
+class Pairs(ResultTable):
     """The result of :func:`pairs`.
 
     >>> import lookalike as la
@@ -124,6 +141,10 @@ class Pairs:
     #: Summary of the run, as ``lookalike pairs --json`` prints it; ``missing_ids`` counts the rows of the data that
     #: have no id.
     summary: dict[str, Any]
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the pairs as a table of pyarrow."""
+        return self.pairs
 
     @property
     def missing_ids(self) -> int:
@@ -262,11 +283,14 @@ def dedup(
         if counted["sources"]:
             name = counted["sources"][1]
             added[name] = [json.loads(values) for values in added[name]]
+    removed = located(found["removed"], [("id", ""), ("kept", "kept_")], inputs.ids)
+    clusters = located(found["clusters"], [("id", "")], inputs.ids)
+    names = found["clusters"]["id"]
     return Deduplicated(
         _added=added,
         kept_rows=found["kept"],
-        removed=located(found["removed"], [("id", ""), ("kept", "kept_")], inputs.ids),
-        clusters=located(found["clusters"], [("id", "")], inputs.ids),
+        removed=name_by_ids(removed, ["cluster"], names, clusters["id"]),
+        clusters=name_by_ids(clusters, ["cluster", "representative", "component"], names, clusters["id"]),
         rejected=found["rejected"],
         summary=inputs.counted_summary(found["summary"]),
         _data=data,
@@ -406,9 +430,22 @@ def with_features(stream: Any, names: list[str], features: Features) -> Any:
     table = stream.read_all() if isinstance(stream, pa.RecordBatchReader) else stream
     columns = [table[name].to_pylist() for name in names]
     lists = [
-        None if None in row else list(features("\n".join(row))) for row in zip(*columns)
+        None if None in row else _features_of(features, "\n".join(row), at) for at, row in enumerate(zip(*columns))
     ]
     return table.append_column(_FEATURES, pa.array(lists, pa.list_(pa.large_string())))
+
+
+def _features_of(features: Callable[[str], Iterable[str]], text: str, at: int) -> list[str]:
+    """Returns the features of a text, and refuses what is no list of strings."""
+    given = features(text)
+    several = given if isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping)) else None
+    listed = None if several is None else list(several)
+    if listed is None or not all(isinstance(one, str) for one in listed):
+        wrong = given if listed is None else next(one for one in listed if not isinstance(one, str))
+        place = f"for the text at position {at}"
+        found = f"{wrong!r}, of the type {type(wrong).__name__}" if listed is None else f"a list with {wrong!r}"
+        raise InputError(f"the function features gave {found}, {place}: it must give a list of strings")
+    return listed
 
 
 def _copies(all: bool, distinct: bool) -> str:

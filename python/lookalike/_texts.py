@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _arguments as arguments
 from . import _engine, _notebook
 from ._data import Names, stream_of
 from ._errors import InputError
 from ._recipe import RecipeLike, recipe_of
+from ._result_tables import ResultTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class MeasuredValue(NamedTuple):
@@ -65,10 +69,10 @@ class RecipeSteps:
 
 
 @dataclass(eq=False, repr=False)
-class Comparison:
+class Comparison(ResultTable):
     """The result of :func:`compare`.
 
-    ``match`` is True if a run takes the texts for near-duplicates, ``method`` is the route by which it
+    ``match`` is True if a run takes the texts for near-duplicates, which is also the truth value; ``method`` is the route by which it
     finds them, ``similarity`` their similarity by the measure and ``why`` the reason in words.
     ``distance`` is the number of bits in which their fingerprints differ. ``figures`` has every similarity
     by its name; ``a`` and ``b`` are the steps of both texts.
@@ -89,6 +93,20 @@ class Comparison:
     figures: dict[str, MeasuredValue]
     a: RecipeSteps
     b: RecipeSteps
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the figures as a table ``figure, value, kind, detail`` of pyarrow."""
+        import pyarrow as pa
+
+        names = pa.array(list(self.figures), pa.string())
+        values = pa.array([figure.value for figure in self.figures.values()], pa.float64())
+        kinds, details = (
+            pa.array([figure[at] for figure in self.figures.values()], pa.string()) for at in (1, 2)
+        )
+        return pa.table({"figure": names, "value": values, "kind": kinds, "detail": details})
+
+    def __bool__(self) -> bool:
+        return self.match
 
     def __repr__(self) -> str:
         verdict = "match" if self.match else "no match"

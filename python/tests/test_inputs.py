@@ -128,7 +128,7 @@ def test_frames_have_the_calls_of_the_package():
 
     for frame in (pd.DataFrame({"text": TEXTS}, index=[5, 6, 7]), pl.DataFrame({"text": TEXTS})):
         calls = frame.lookalike
-        assert calls.is_duplicate().tolist() == [False, False, True]
+        assert list(calls.is_duplicate()) == [False, False, True]
         assert list(calls.unique()["text"]) == KEPT and type(calls.unique()) is type(frame)
         assert calls.pairs().pairs.num_rows == 1
         assert calls.simhash()[0] == calls.simhash()[2] and calls.minhash().shape == (3, 128)
