@@ -12,9 +12,11 @@ import numpy as np
 from . import _arguments as arguments
 from . import _engine, _notebook
 from ._benchmarks import benchmark_paths, named_fields
+from ._choices import Cut, IdField
 from ._data import Names, held, select, stream_of, with_texts
 from ._errors import SettingError
 from ._ids import located, named_ids
+from ._messages import in_words_of_python
 from ._progress import teller
 from ._result_tables import pandas_of, polars_of
 from ._words import counted, omissions
@@ -124,9 +126,9 @@ def decontaminate(
     benchmarks: Benchmarks,
     *,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     fields: ItemFields = None,
-    cut: str = "document",
+    cut: Cut = "document",
     strict: bool = False,
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,
@@ -182,7 +184,7 @@ def decontaminate(
     if cut != "document":
         _refuse_uncuttable(stream, names)
     stream, ids = named_ids(stream, id, "data", strict)
-    with benchmark_paths(benchmarks) as opened, teller(progress) as told:
+    with benchmark_paths(benchmarks) as opened, in_words_of_python(), teller(progress) as told:
         found = _engine.decontaminate(stream, opened.paths, options, told)
         summary = {**opened.shown_summary(found["summary"]), "missing_ids": ids.missing}
     kept = found["kept"]

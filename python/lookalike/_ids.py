@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Optional, Sequence, Union
 
+from ._choices import IdField
 from ._errors import InputError
 from ._placeholders import problem_of_placeholder
 
@@ -21,7 +22,7 @@ class IdColumn:
     missing: int = 0
 
 
-def named_ids(stream: Any, id: Union[str, bool, None], what: str, strict: bool = False) -> tuple[Any, IdColumn]:
+def named_ids(stream: Any, id: IdField, what: str, strict: bool = False) -> tuple[Any, IdColumn]:
     """Returns a stream whose rows all have an id, and its ids.
 
     A row without an id gets the id ``what:row``, with rows from 1. So it is compared and reported like every other.

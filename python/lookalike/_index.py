@@ -10,9 +10,11 @@ import numpy as np
 
 from . import _arguments as arguments
 from . import _engine
+from ._choices import Candidates, IdField, Measure, Unit
 from ._data import Names, stream_of
 from ._files import FilePath, fingerprint_reading, parquet_input, whole_codes
 from ._ids import named_ids
+from ._messages import in_words_of_python
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._words import counted
 
@@ -59,7 +61,7 @@ class Index:
         data: Any,
         *,
         text: Names = "text",
-        id: Union[str, bool, None] = None,
+        id: IdField = None,
         recipe: RecipeLike = "default",
         distance: int = 3,
         plan: str = "auto",
@@ -90,7 +92,7 @@ class Index:
             "replace": arguments.truth("replace", replace),
         }
         table, reading = _rows(data, text, id, strict, threads)
-        with parquet_input(table) as inputs:
+        with parquet_input(table) as inputs, in_words_of_python():
             done, _ = _engine.index_build(os.fspath(path), inputs, settings, reading)
         index = cls(path)
         index.summary = json.loads(done)
@@ -101,13 +103,13 @@ class Index:
         data: Any,
         *,
         text: Names = "text",
-        id: Union[str, bool, None] = None,
+        id: IdField = None,
         strict: bool = False,
         threads: Optional[int] = None,
     ) -> dict[str, Any]:
         """Adds documents, or an array of fingerprints, and returns a summary."""
         table, reading = _rows(data, text, id, strict, threads)
-        with parquet_input(table) as inputs:
+        with parquet_input(table) as inputs, in_words_of_python():
             done, rejected = _engine.index_add(self.path, inputs, reading)
         self.summary = {**json.loads(done), "rejected_rows": rejected}
         return self.summary
@@ -123,12 +125,12 @@ class Index:
         queries: Any,
         *,
         text: Names = "text",
-        id: Union[str, bool, None] = None,
+        id: IdField = None,
         distance: Optional[int] = None,
         threshold: Optional[float] = None,
-        verify: Optional[str] = None,
-        unit: Optional[str] = None,
-        candidates: Optional[str] = None,
+        verify: Optional[Measure] = None,
+        unit: Optional[Unit] = None,
+        candidates: Optional[Candidates] = None,
         nearest: Optional[int] = None,
         first: bool = False,
         limit: Optional[int] = None,
@@ -148,7 +150,7 @@ class Index:
             "first": arguments.truth("first", first),
             "limit": arguments.whole("limit", limit, 1),
         }
-        with parquet_input(table) as inputs:
+        with parquet_input(table) as inputs, in_words_of_python():
             found, done = _engine.index_search(self.path, inputs, query, reading)
         self.summary = json.loads(done)
         return found

@@ -11,6 +11,7 @@ from typing import Any, Iterable, Optional, Sequence, Union
 
 from . import _arguments as arguments
 from . import _engine
+from ._choices import Measure, Method, Unit
 from ._data import Names, stream_of, table_of_rows
 from ._errors import InputError, OutputError
 from ._recipe import Recipe, RecipeLike, recipe_of
@@ -149,11 +150,11 @@ def evaluate(
     labelled: Any,
     *,
     recipe: Union[RecipeLike, Sequence[RecipeLike]] = "default",
-    method: Union[str, Sequence[str], None] = None,
-    verify: Union[str, Sequence[str], None] = None,
+    method: Union[Method, Sequence[Method], None] = None,
+    verify: Union[Measure, Sequence[Measure], None] = None,
     distance: Optional[int] = None,
     sentences: Optional[int] = None,
-    unit: Optional[str] = None,
+    unit: Optional[Unit] = None,
     a: str = "a",
     b: str = "b",
     label: str = "label",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, NamedTuple, 
 
 from . import _arguments as arguments
 from . import _engine, _notebook
+from ._choices import IdField, Offsets, PassageOrder
 from ._data import Names, stream_of
 from ._errors import SettingError
 from ._ids import cast_ids, named_ids
@@ -189,13 +190,13 @@ def passages(
     recipe: RecipeLike = "default",
     against: Any = None,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     max_documents: Union[int, str, None] = None,
     time: Optional[str] = None,
     window: Optional[Window] = None,
     within: Optional[str] = None,
-    offsets: str = "characters",
-    order: str = "position",
+    offsets: Offsets = "characters",
+    order: PassageOrder = "position",
     strict: bool = False,
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,
@@ -211,13 +212,13 @@ def passages(
     recipe: RecipeLike = "default",
     against: Any = None,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     max_documents: Union[int, str, None] = None,
     time: Optional[str] = None,
     window: Optional[Window] = None,
     within: Optional[str] = None,
-    offsets: str = "characters",
-    order: str = "position",
+    offsets: Offsets = "characters",
+    order: PassageOrder = "position",
     strict: bool = False,
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,

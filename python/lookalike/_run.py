@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _arguments as arguments
 from . import _engine, _notebook
+from ._choices import Candidates, IdField, Measure, Method, Unit
 from ._data import Names, held, refuse_added, select, stream_of, with_added
 from ._errors import InputError, SettingError
 from ._ids import IdColumn, located, name_by_ids, named_ids
@@ -173,16 +174,16 @@ def dedup(
     *,
     source: Source = None,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     threshold: Optional[float] = None,
-    method: Optional[str] = None,
+    method: Optional[Method] = None,
     distance: Optional[int] = None,
-    candidates: Optional[str] = None,
+    candidates: Optional[Candidates] = None,
     sentences: Optional[int] = None,
     recipe: RecipeLike = "default",
     forms: Union[str, "os.PathLike[str]", None] = None,
-    verify: Optional[str] = None,
-    unit: Optional[str] = None,
+    verify: Optional[Measure] = None,
+    unit: Optional[Unit] = None,
     keep: Optional[str] = None,
     within: Optional[str] = None,
     window: Optional[Window] = None,
@@ -302,16 +303,16 @@ def pairs(
     *,
     source: Source = None,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     threshold: Optional[float] = None,
-    method: Optional[str] = None,
+    method: Optional[Method] = None,
     distance: Optional[int] = None,
-    candidates: Optional[str] = None,
+    candidates: Optional[Candidates] = None,
     sentences: Optional[int] = None,
     recipe: RecipeLike = "default",
     forms: Union[str, "os.PathLike[str]", None] = None,
-    verify: Optional[str] = None,
-    unit: Optional[str] = None,
+    verify: Optional[Measure] = None,
+    unit: Optional[Unit] = None,
     within: Optional[str] = None,
     window: Optional[Window] = None,
     time: Optional[str] = None,
@@ -402,7 +403,7 @@ class _Inputs:
         data: Any,
         against: Any,
         names: list[str],
-        id: Union[str, bool, None],
+        id: IdField,
         features: Features,
         strict: bool,
     ) -> None:

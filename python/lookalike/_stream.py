@@ -8,6 +8,7 @@ from typing import Any, Iterable, Mapping, Optional, Union
 
 from . import _arguments as arguments
 from . import _engine
+from ._choices import Candidates, Measure, Method, Unit
 from ._files import FilePath
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._run import Window, window_of
@@ -45,12 +46,12 @@ class Stream(_engine.StreamBase):
         skew: float = 0.0,
         refresh: bool = False,
         recipe: RecipeLike = "default",
-        method: Optional[str] = None,
+        method: Optional[Method] = None,
         distance: Optional[int] = None,
-        candidates: Optional[str] = None,
+        candidates: Optional[Candidates] = None,
         sentences: Optional[int] = None,
-        verify: Optional[str] = None,
-        unit: Optional[str] = None,
+        verify: Optional[Measure] = None,
+        unit: Optional[Unit] = None,
     ) -> "Stream":
         rule = arguments.rule(method, threshold, distance, candidates, sentences, verify, unit)
         known, span = recipe_of(recipe), window_of(window)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _arguments as arguments
 from . import _engine, _notebook
+from ._choices import Candidates, IdField, Measure, Method, Unit
 from ._data import Names, stream_of
 from ._errors import InputError
 from ._recipe import RecipeLike, recipe_of
@@ -130,12 +131,12 @@ def compare(
     *,
     recipe: RecipeLike = "default",
     threshold: Optional[float] = None,
-    method: Optional[str] = None,
+    method: Optional[Method] = None,
     distance: Optional[int] = None,
-    candidates: Optional[str] = None,
+    candidates: Optional[Candidates] = None,
     sentences: Optional[int] = None,
-    verify: Optional[str] = None,
-    unit: Optional[str] = None,
+    verify: Optional[Measure] = None,
+    unit: Optional[Unit] = None,
 ) -> Comparison:
     """Compares two texts by every step and every similarity. The arguments are those of :func:`dedup`.
 
@@ -165,7 +166,7 @@ def segment(
     *,
     recipe: RecipeLike = _engine.SEGMENTING,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     weights: bool = False,
     threads: Optional[int] = None,
 ) -> Any:
