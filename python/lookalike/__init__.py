@@ -77,12 +77,11 @@ else:
             value = getattr(import_module(f".{_LOADED_LATER[name]}", __name__), name)
             globals()[name] = value
             return value
-        from ._former_names import FORMER_NAMES, find_former_name
+        from ._former_names import FORMER_NAMES, find_former_name, refuse_absent_name
 
         if name in FORMER_NAMES:
             return find_former_name(name)
-        if name == "HNSW":
-            raise AttributeError("lookalike has no HNSW: use la.HammingIndex or la.Index, which search by distance")
+        refuse_absent_name(name)
         raise AttributeError(f"module 'lookalike' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

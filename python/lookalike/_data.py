@@ -25,8 +25,11 @@ def held(data: Any) -> Any:
         return data.read_all()
     if _is_arrow_dataset(data):
         return data.to_table()
-    if type(data).__name__ == "IterableDataset" and type(data).__module__.startswith("datasets"):
-        return list(data)
+    if type(data).__module__.startswith("datasets"):
+        if type(data).__name__ == "IterableDataset":
+            return list(data)
+        if type(data).__name__ == "IterableDatasetDict":
+            return _read_splits(data)
     if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
         return data.collect()
     if hasattr(data, "__next__"):
@@ -161,10 +164,11 @@ def _array_of(values: list[Any], name: Any, what: str, is_wanted: bool) -> Any:
 
 def _without_marks(values: Iterable[Any]) -> list[Any]:
     """Returns values with None in place of NaN, NaT and the missing value of pandas."""
-    return [None if _is_missing(value) else value for value in values]
+    return [None if is_missing(value) else value for value in values]
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Returns True for None, NaN, NaT and the missing value of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, numbers.Real) and value != value
@@ -306,6 +310,8 @@ def _of_pandas_column(column: Any) -> Any:
 
 
 def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
+    if type(data).__name__ == "IterableDatasetDict":
+        data = _read_splits(data)
     kind = type(data).__name__
     if kind == "Column":
         return _column(_strings(list(data), what), text)
@@ -319,6 +325,15 @@ def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
     if kind != "Dataset":
         raise InputError(f"{what} is {_kind(data)}: give a Dataset, or a dictionary of them")
     return data.with_format("arrow")[:]
+
+
+def _read_splits(data: Any) -> Any:
+    """Returns a dictionary of streamed data sets as one of data sets in memory."""
+    import datasets
+
+    return datasets.DatasetDict(
+        {name: datasets.Dataset.from_list(list(split), features=split.features) for name, split in data.items()}
+    )
 
 
 def select(data: Any, rows: Any) -> Any:

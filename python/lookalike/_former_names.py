@@ -6,6 +6,7 @@ They work for one version, with a warning. Type checkers do not see them.
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 
 _DATASKETCH = (
@@ -34,6 +35,20 @@ FORMER_NAMES: dict[str, tuple[str, str]] = {
     "Tuned": ("lookalike.results", "TuningResult"),
     "RECIPES": ("lookalike.Recipe", "built_in"),
 }
+
+
+#: Classes of other packages that are not here, and the calls that do their work.
+ABSENT_NAMES = {"HNSW": "la.HammingIndex or la.Index, which search by distance"}
+
+
+def refuse_absent_name(name: str) -> None:
+    """Refuses a name of another package with the calls that do its work."""
+    if name not in ABSENT_NAMES:
+        return
+    advice = f"lookalike has no {name}: use {ABSENT_NAMES[name]}"
+    # `from lookalike import …` asks through `importlib`, which drops the words of an AttributeError.
+    is_import = sys._getframe(2).f_globals.get("__name__") == "importlib._bootstrap"
+    raise ImportError(advice) if is_import else AttributeError(advice)
 
 
 def find_former_name(name: str) -> object:

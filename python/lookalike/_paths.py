@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from typing import Any, Callable, Iterable, NoReturn, Union
 
 from ._errors import InputError, SettingError
@@ -65,8 +66,10 @@ def read_paths(data: Any, what: str = "data") -> Any:
 
 
 def _expand(path: str, what: str) -> list[str]:
-    if "://" in path:
+    if path.startswith(("http://", "https://")):
         return [path]
+    if "://" in path:
+        return _expand_url(path, what)
     if os.path.isdir(path):
         found = sorted(os.path.join(path, name) for name in os.listdir(path) if _reader_of(name))
         if not found:
@@ -82,6 +85,37 @@ def _expand(path: str, what: str) -> list[str]:
             f"{what} is {path!r}, and no file has that name: give a path, a pattern, a URL, a table or a list of texts"
         )
     return found
+
+
+def _expand_url(url: str, what: str) -> list[str]:
+    """Returns the objects of a store that a URL names: one, those of a pattern, or those below a prefix."""
+    from pyarrow import fs
+
+    scheme, _, rest = url.partition("://")
+    is_pattern = any(mark in rest for mark in "*?[")
+    # The part before the first pattern is the place that is listed.
+    place = re.split(r"[*?\[]", rest, maxsplit=1)[0].rpartition("/")[0] if is_pattern else rest
+    system, inner = fs.FileSystem.from_uri(f"{scheme}://{place}")
+    if not is_pattern and system.get_file_info(inner).type != fs.FileType.Directory:
+        return [url]
+    infos = system.get_file_info(fs.FileSelector(inner, recursive=is_pattern, allow_not_found=True))
+    names = [info.path.removeprefix(inner).lstrip("/") for info in infos if info.type == fs.FileType.File]
+    base = f"{scheme}://{place.rstrip('/')}/"
+    if is_pattern:
+        wanted = _pattern_of(rest.removeprefix(place).lstrip("/"))
+        found = sorted(base + name for name in names if wanted.fullmatch(name))
+    else:
+        found = sorted(base + name for name in names if _reader_of(name))
+    if not found:
+        raise InputError(f"{what} is {url!r}, and the store has no object of that name or pattern in a known format")
+    return found
+
+
+def _pattern_of(pattern: str) -> re.Pattern[str]:
+    """Returns a pattern of names as a regular expression: ``*`` stays within a part of a path, ``**`` does not."""
+    parts = re.split(r"(\*\*/?|\*|\?|\[[^\]]+\])", pattern)
+    marks = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(marks.get(part, part if part.startswith("[") else re.escape(part)) for part in parts))
 
 
 def _read(path: str, what: str) -> Any:

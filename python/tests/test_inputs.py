@@ -164,3 +164,49 @@ def test_names_of_other_packages_say_what_to_call():
             getattr(la, name)
     assert not hasattr(la, "nothing")
     assert Path(la.__file__).exists()
+
+
+def test_names_of_other_packages_say_what_to_call_where_they_are_imported():
+    with pytest.raises(ImportError, match="^lookalike has no HNSW: use la.HammingIndex or la.Index"):
+        from lookalike import HNSW  # noqa: F401
+
+
+def test_patterns_and_prefixes_of_stores(tmp_path):
+    for name, text in {"a/1.jsonl": TEXTS[0], "a/2.jsonl": TEXTS[2], "b/1.jsonl": TEXTS[1], "b/notes.md": "x"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps({"text": text}) + "\n")
+    for pattern, expected in {
+        "*/1.jsonl": TEXTS[:2],
+        "a/*": TEXTS[:1],
+        "**/*.jsonl": [TEXTS[0], TEXTS[1]],
+        "**": [TEXTS[0], TEXTS[1]],
+        "a/[2-9].jsonl": TEXTS[2:],
+        "b": TEXTS[1:2],
+        "b/": TEXTS[1:2],
+    }.items():
+        if pattern == "**":
+            (tmp_path / "b/notes.md").unlink()
+            (tmp_path / "b/empty.jsonl").write_text('{"text": null}\n')
+        assert la.dedup(source=f"file://{tmp_path}/{pattern}").kept["text"].to_pylist() == expected, pattern
+    for pattern in ("none/*.jsonl", "*.jsonl"):
+        with pytest.raises(la.InputError, match="the store has no object of that name or pattern"):
+            la.dedup(source=f"file://{tmp_path}/{pattern}")
+
+
+def test_streamed_splits_are_read():
+    parts = {"train": TEXTS, "test": TEXTS[1:]}
+    splits = datasets.IterableDatasetDict(
+        {name: datasets.Dataset.from_dict({"text": part}).to_iterable_dataset() for name, part in parts.items()}
+    )
+    kept = la.dedup(splits).kept
+    assert {name: split["text"][:] for name, split in kept.items()} == {"train": KEPT, "test": []}
+    assert la.pairs(splits).pairs.num_rows == 3
+
+
+def test_transformer_counts_missing_texts():
+    pytest.importorskip("sklearn")
+    from lookalike.sklearn import FingerprintTransformer
+
+    transformer = FingerprintTransformer().fit([TEXTS[0], None, float("nan"), pd.NA])
+    assert transformer.n_missing_ == 3
+    assert transformer.transform([TEXTS[0], None, pd.NA]).sum(axis=1).tolist()[1:] == [0, 0]
