@@ -165,7 +165,8 @@ class RMinHash(_TokenMinHash):
         cls, token_sets: Iterable[Any], num_perm: int, seed: int
     ) -> RMinHashDigestMatrix:
         """Returns the digests of lists of tokens as a matrix."""
-        return cls._matrix_of_hashes(_engine.hash_token_sets(token_sets), num_perm, seed)
+        signed = cls.from_token_sets(token_sets, num_perm, seed)
+        return RMinHashDigestMatrix((one.digest() for one in signed), num_perm)
 
     @classmethod
     def digest_matrix_from_token_byte_sets(

@@ -313,3 +313,11 @@ def test_pickled_minhashes_are_equal_and_small():
         more.update(b"seven")
         minhash.update(b"seven")
         assert more == minhash
+
+
+def test_bloom_table_is_that_of_one_band():
+    ours = compat.BloomTable(100, 1e-6, 3)
+    ours.insert([1, 2, 3])
+    assert ours.query([1, 2, 3]) and not ours.query([1, 2, 4])
+    with pytest.raises(RuntimeError, match="Invalid length for indices, 2, expected 3"):
+        ours.insert([1, 2])

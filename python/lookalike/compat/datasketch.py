@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .._async_lsh import AsyncMinHashLSH
 from .._b_bit import bBitMinHash
-from .._bloom import MinHashLSHBloom
+from .._bloom import BloomTable, MinHashLSHBloom
 from .._engine import MinHash
 from .._ensemble import MinHashLSHEnsemble
 from .._forest import MinHashLSHForest
@@ -29,6 +29,7 @@ WeightedMinHashLSHForest = MinHashLSHForest
 
 __all__ = [
     "AsyncMinHashLSH",
+    "BloomTable",
     "HyperLogLog",
     "HyperLogLogPlusPlus",
     "LeanMinHash",
