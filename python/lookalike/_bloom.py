@@ -25,7 +25,14 @@ _START = len(_MAGIC) + struct.calcsize(_HEAD)
 
 
 class BloomTable:
-    """A Bloom filter for one band. With a file, it is mapped into memory and kept."""
+    """A Bloom filter for one band. With a file, it is mapped into memory and kept.
+
+    >>> from lookalike.compat.datasketch import BloomTable
+    >>> table = BloomTable(item_count=100, fp=0.001, band_size=2)
+    >>> table.insert([3, 4])
+    >>> table.query([3, 4]), table.query([3, 5])
+    (True, False)
+    """
 
     def __init__(self, item_count: int, fp: float, band_size: int, fname: Optional[str] = None) -> None:
         self.r = band_size

@@ -102,12 +102,12 @@ class Stream(_engine.StreamBase):
         return f"<Stream of {counted(len(self), 'kept document')} of {self.seq}>"
 
 
-def _refuse_truth(verdict: _engine.StreamVerdict) -> bool:
+def _refuse_truth(self: _engine.StreamVerdict) -> bool:
     raise TypeError("a verdict has no truth value: use its is_kept, or compare its verdict with 'duplicate'")
 
 
 # Without it every verdict would be true, also that of a duplicate.
-_engine.StreamVerdict.__bool__ = _refuse_truth  # type: ignore[attr-defined]
+_engine.StreamVerdict.__bool__ = _refuse_truth  # type: ignore[method-assign]
 
 
 def _restored(cls: type[Stream], settings: dict[str, Any], rows: Any, following: int) -> Stream:

@@ -95,6 +95,13 @@ def test_results_are_pickled():
     assert type(again) is results.HammingMatches and again.id.tolist() == [0]
 
 
+def test_a_pickled_class_names_the_module_of_its_import():
+    assert datasketch.MinHash.__module__ == "lookalike.compat.datasketch"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pickle.loads(pickle.dumps(datasketch.MinHash)) is datasketch.MinHash
+
+
 def test_types_have_no_former_names(tmp_path):
     pytest.importorskip("mypy")
     code = tmp_path / "names.py"

@@ -264,7 +264,8 @@ def test_exports_are_documented():
     for name in la.__all__:
         if name not in ("RECIPES", "__version__", "presets"):
             assert "\n>>> " in inspect.getdoc(getattr(la, name)), name
-    for module in ("spark", "ray", "datasets", "datatrove", "llama_index"):
+    compat = ("compat.datasketch", "compat.rensa", "compat.simhash")
+    for module in ("results", "errors", "service", *compat, "spark", "ray", "datasets", "datatrove", "llama_index"):
         module = importlib.import_module(f"lookalike.{module}")
         for name in module.__all__:
             assert "\n>>> " in inspect.getdoc(getattr(module, name)), name

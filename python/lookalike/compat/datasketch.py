@@ -23,6 +23,9 @@ from .._lsh import MinHashLSH
 from .._redis_lsh import RedisMinHashLSH
 from .._weighted import WeightedMinHash, WeightedMinHashGenerator
 
+# The class of the engine has the module from which it is imported, so that pickles of the class name this one.
+MinHash.__module__ = __name__
+
 #: The indexes also take weighted MinHashes, for which datasketch has names of their own.
 WeightedMinHashLSH = MinHashLSH
 WeightedMinHashLSHForest = MinHashLSHForest
