@@ -53,7 +53,7 @@ def test_a_string_is_one_text_where_texts_are_meant(tmp_path):
     assert la.simhash(TEXT).tolist() == la.simhash([TEXT]).tolist()
     assert la.minhash("http://example.org").shape == (1, 128)
     index = la.Index.build(tmp_path / "x.lib", [{"id": "a", "text": TEXT}])
-    assert index.search(TEXT).to_pylist() == [{"query": "1", "match": "a", "distance": 0}]
+    assert index.search(TEXT).to_pylist() == [{"query": "1", "match": "a", "distance": 0, "query_position": 0}]
 
 
 def test_a_string_is_not_several_documents():
