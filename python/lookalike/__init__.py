@@ -15,15 +15,6 @@ from typing import TYPE_CHECKING
 
 from ._engine import __version__ as __version__
 from ._errors import BadRowError, InputError, LookalikeError, ServiceError, SettingError
-from ._hamming import HammingIndex, LshIndex
-from ._index import Index
-from ._passages import passages
-from ._presets import presets
-from ._recipe import Recipe
-from ._run import dedup, learn_forms, pairs
-from ._sketch import minhash, simhash
-from ._stream import Stream
-from ._texts import compare, segment
 
 __all__ = [
     "AsyncClient",
@@ -57,24 +48,47 @@ if TYPE_CHECKING:
     from ._async_client import AsyncClient
     from ._client import Client
     from ._decontaminate import decontaminate
+    from ._hamming import HammingIndex, LshIndex
+    from ._index import Index
     from ._labelled import Idf, evaluate, tune
+    from ._passages import passages
+    from ._presets import presets
+    from ._recipe import Recipe
+    from ._run import dedup, learn_forms, pairs
+    from ._sketch import minhash, simhash
+    from ._stream import Stream
+    from ._texts import compare, segment
 else:
-    #: Modules of names that are loaded when they are first used: the clients need ``asyncio`` and ``ssl``, the others
-    #: temporary files.
-    _LOADED_LATER = {
+    #: Modules of the names, which are loaded when they are first used. A program that only compares texts needs neither
+    #: the clients with ``asyncio`` and ``ssl`` nor the classes of runs.
+    _MODULES = {
         "AsyncClient": "_async_client",
         "Client": "_client",
+        "HammingIndex": "_hamming",
         "Idf": "_labelled",
+        "Index": "_index",
+        "LshIndex": "_hamming",
+        "Recipe": "_recipe",
+        "Stream": "_stream",
+        "compare": "_texts",
         "decontaminate": "_decontaminate",
+        "dedup": "_run",
         "evaluate": "_labelled",
+        "learn_forms": "_run",
+        "minhash": "_sketch",
+        "pairs": "_run",
+        "passages": "_passages",
+        "presets": "_presets",
+        "segment": "_texts",
+        "simhash": "_sketch",
         "tune": "_labelled",
     }
 
     def __getattr__(name: str) -> object:
-        if name in _LOADED_LATER:
+        if name in _MODULES:
             from importlib import import_module
 
-            value = getattr(import_module(f".{_LOADED_LATER[name]}", __name__), name)
+            value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
             globals()[name] = value
             return value
         from ._former_names import FORMER_NAMES, find_former_name, refuse_absent_name

@@ -107,7 +107,7 @@ def _refuse_truth(self: _engine.StreamVerdict) -> bool:
 
 
 # Without it every verdict would be true, also that of a duplicate.
-_engine.StreamVerdict.__bool__ = _refuse_truth  # type: ignore[method-assign]
+_engine.StreamVerdict.__bool__ = _refuse_truth  # type: ignore[attr-defined]
 
 
 def _restored(cls: type[Stream], settings: dict[str, Any], rows: Any, following: int) -> Stream:

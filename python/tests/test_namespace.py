@@ -43,6 +43,8 @@ def test_an_import_loads_neither_clients_nor_other_packages():
     names = HEAVY + OTHER_PACKAGES
     code = f"import sys, numpy; there = set(sys.modules); import lookalike; print(*(set({names!r}) & (set(sys.modules) - there)))"
     assert run_python(code).split() == []
+    code = "import sys, lookalike; print(*sorted(name for name in sys.modules if name.startswith('lookalike')))"
+    assert run_python(code).split() == ["lookalike", "lookalike._engine", "lookalike._errors"]
     code = "import sys, lookalike as la; la.Client; print('ssl' in sys.modules); la.AsyncClient; print('asyncio' in sys.modules)"
     assert run_python(code).split() == ["True", "True"]
 
