@@ -35,10 +35,9 @@ TESTS = {"datasketch": "test", "rensa": "tests", "simhash": "tests"}
 #: Tests about other things than the calls: a benchmark's own code, and a GPU.
 OTHER_THINGS = ("test_benchmarks.py", "test_minhash_gpu.py")
 
-#: A package of the peer's name. Its modules are those of the peer by name, and have the classes of lookalike.
+#: A package of the peer's name. Its modules are those of the peer by name, and have the classes of `lookalike.compat`.
 STAND_IN = '''
 import importlib.abc, importlib.machinery, sys, types
-import lookalike
 
 class Part(types.ModuleType):
     def __getattr__(self, name):
@@ -46,7 +45,7 @@ class Part(types.ModuleType):
             return importlib.import_module(PEER + "." + name)
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(lookalike, name)
+        return getattr(importlib.import_module("lookalike.compat." + PEER), name)
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path, target=None):

@@ -26,6 +26,7 @@ import pyarrow as pa
 from compare import ROOT, machine
 
 import lookalike as la
+from lookalike.compat.datasketch import MinHash
 
 
 def seconds(work, repeat=3):
@@ -156,7 +157,7 @@ def datasketch_rows(texts):
     random.Random(3).shuffle(words)
     tokens = sum(map(len, words))
     for document in words:
-        one, other = la.MinHash(), datasketch.MinHash()
+        one, other = MinHash(), datasketch.MinHash()
         for minhash in (one, other):
             minhash.update_batch([word.encode("utf8") for word in document])
         assert (one.hashvalues == other.hashvalues).all(), "the signatures differ"

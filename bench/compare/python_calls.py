@@ -19,6 +19,8 @@ import rensa
 import simhash
 
 import lookalike as la
+from lookalike.compat.datasketch import MinHash, MinHashLSH
+from lookalike.compat.simhash import Simhash
 from compare import ROOT, machine
 
 
@@ -63,21 +65,21 @@ def main():
         call()
         report(name, measure(lambda: [call() for _ in range(200)], 200))
 
-    ours, theirs = (measure(each(kind, tokens), 200) for kind in (la.Simhash, simhash.Simhash))
+    ours, theirs = (measure(each(kind, tokens), 200) for kind in (Simhash, simhash.Simhash))
     report("Simhash(400 tokens)", ours, theirs, "simhash")
     sha = lambda data: __import__("hashlib").sha1(data).digest()
     ours, theirs = (
-        measure(each(lambda one, kind=kind: kind(one, hashfunc=sha), tokens), 200) for kind in (la.Simhash, simhash.Simhash)
+        measure(each(lambda one, kind=kind: kind(one, hashfunc=sha), tokens), 200) for kind in (Simhash, simhash.Simhash)
     )
     report("Simhash(400 tokens, hashfunc=…)", ours, theirs, "simhash")
     ours, theirs = (
         measure(each(lambda one, kind=kind: kind(one, reg=r"[a-z]+"), letters), 40)
-        for kind in (la.Simhash, simhash.Simhash)
+        for kind in (Simhash, simhash.Simhash)
     )
     report("Simhash(text, reg=…)", ours, theirs, "simhash")
 
     def signed_here(one):
-        minhash = la.MinHash(128)
+        minhash = MinHash(128)
         minhash.update_batch(one)
         minhash.is_empty()
         return minhash
@@ -94,7 +96,7 @@ def main():
         measure(each(signed_there, tokens), 200),
         "rensa",
     )
-    bulk = measure(lambda: la.MinHash.bulk(encoded, num_perm=128), 200)
+    bulk = measure(lambda: MinHash.bulk(encoded, num_perm=128), 200)
     theirs = measure(lambda: rensa.RMinHash.from_token_sets(tokens, 128, 42), 200)
     report("MinHash.bulk(…), a document of 400 tokens", bulk, theirs, "rensa")
 
@@ -105,7 +107,7 @@ def main():
         ours, theirs = (measure(signed_alike(getattr(package, name)), 200) for package in (la, rensa))
         report(f"{name}(128, 42).update(400 tokens)", ours, theirs, "rensa")
 
-    many = la.MinHash.bulk([[b"%d" % (number + at) for at in range(30)] for number in range(5000)], num_perm=128)
+    many = MinHash.bulk([[b"%d" % (number + at) for at in range(30)] for number in range(5000)], num_perm=128)
     others = []
     for number in range(5000):
         minhash = rensa.RMinHash(128, 42)
@@ -113,7 +115,7 @@ def main():
         others.append(minhash)
 
     def inserted_here():
-        lsh = la.MinHashLSH(num_perm=128, params=(16, 8))
+        lsh = MinHashLSH(num_perm=128, params=(16, 8))
         for key, minhash in enumerate(many):
             lsh.insert(key, minhash)
         return lsh

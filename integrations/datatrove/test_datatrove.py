@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import lookalike as la
+from lookalike.errors import OutputError
 import pyarrow as pa
 import pytest
 from made import ROOT, blocks_of, made_documents, read_jsonl, write_jsonl
@@ -143,7 +144,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
     assert (work / "run").exists()
     with monkeypatch.context() as patched:
         patched.setattr("lookalike.datatrove._COMMAND", "import os; os.kill(os.getpid(), 9)")
-        with pytest.raises(la.OutputError, match="ended by the signal 9: run this stage again"):
+        with pytest.raises(OutputError, match="ended by the signal 9: run this stage again"):
             LookalikeDedupVerdicts(work, threshold=0.8).run()
     LookalikeDedupVerdicts(work, threshold=0.8).run()
     assert [document.id for document in LookalikeDedupFilter(work).run(made)] == ["a"]

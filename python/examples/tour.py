@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import lookalike as la
+from lookalike.compat.datasketch import MinHash, MinHashLSH
 
 root = Path(__file__).resolve().parents[2]
 with (root / "examples/news.jsonl").open(encoding="utf-8") as lines:
@@ -43,9 +44,9 @@ near = index.search(codes)
 print(f"{sum(near.query < near.id)} pairs of fingerprints differ in at most 6 bits")
 
 # %% The MinHash of datasketch, with the import changed.
-lsh = la.MinHashLSH(threshold=0.5, num_perm=128)
+lsh = MinHashLSH(threshold=0.5, num_perm=128)
 for row in rows:
-    minhash = la.MinHash(num_perm=128)
+    minhash = MinHash(num_perm=128)
     for word in row["text"].lower().split():
         minhash.update(word.encode("utf8"))
     lsh.insert(row["id"], minhash)

@@ -5,130 +5,31 @@
 >>> result.kept
 ['one and the same text', 'something else']
 
-Names, defaults and verdicts equal those of the command ``lookalike``.
+Names, defaults and verdicts equal those of the command ``lookalike``. Further modules: ``lookalike.results`` and
+``lookalike.errors`` have the classes of results and all exceptions, ``lookalike.service`` the clients,
+``lookalike.compat`` classes with the names and values of other packages, and ``lookalike.pandas``, ``polars``,
+``datasets``, ``sklearn``, ``spark`` and others the calls for these packages.
 """
 
-from ._async_client import AsyncClient, AsyncCollection
-from ._async_lsh import AsyncMinHashLSH
-from ._b_bit import bBitMinHash
-from ._bloom import MinHashLSHBloom
-from ._client import Client, Collection
-from ._decontaminate import Decontaminated, decontaminate
-from ._engine import MinHash, StreamVerdict, __version__
-from ._ensemble import MinHashLSHEnsemble
-from ._errors import (
-    BadRowError,
-    InputError,
-    LimitError,
-    LookalikeError,
-    OutputError,
-    RecipeError,
-    ServiceError,
-    SettingError,
-)
-from ._forest import MinHashLSHForest
-from ._hamming import Alike, HammingIndex, LshIndex, Near
-from ._hashfunc import sha1_hash32, sha1_hash64
-from ._hyperloglog import HyperLogLog, HyperLogLogPlusPlus
-from ._index import Index
-from ._labelled import Idf, Tuned, evaluate, tune
-from ._lean import LeanMinHash
-from ._lsh import MinHashLSH
-from ._passages import Passages, SharedPassage, SharedPassages, Spot, passages
-from ._presets import Preset, presets
-from ._recipe import RECIPES, Recipe
-from ._redis_lsh import RedisMinHashLSH
-from ._rensa import (
-    CMinHash,
-    CMinHashDeduplicator,
-    RMinHash,
-    RMinHashDeduplicator,
-    RMinHashDigestMatrix,
-    RMinHashLSH,
-)
-from ._run import Deduplicated, Pairs, dedup, learn_forms, pairs
-from ._simhash import Simhash, SimhashIndex
-from ._sketch import minhash, simhash
-from ._stream import Stream
-from ._texts import Comparison, Feature, Figure, Steps, compare, segment
-from ._weighted import WeightedMinHash, WeightedMinHashGenerator
+from typing import TYPE_CHECKING
 
-#: Names of datasketch for the indexes that take weighted MinHashes.
-WeightedMinHashLSH = MinHashLSH
-WeightedMinHashLSHForest = MinHashLSHForest
-
-#: Classes of other packages that are not here, and the calls that do their work.
-_ELSEWHERE = {
-    "HNSW": "la.HammingIndex or la.Index, which search by distance",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _ELSEWHERE:
-        raise AttributeError(f"lookalike has no {name}: use {_ELSEWHERE[name]}")
-    raise AttributeError(f"module 'lookalike' has no attribute {name!r}")
-
+from ._engine import __version__ as __version__
+from ._errors import BadRowError, InputError, LookalikeError, ServiceError, SettingError
 
 __all__ = [
-    "RECIPES",
-    "Alike",
     "AsyncClient",
-    "AsyncCollection",
-    "AsyncMinHashLSH",
     "BadRowError",
-    "CMinHash",
-    "CMinHashDeduplicator",
     "Client",
-    "Collection",
-    "Comparison",
-    "Decontaminated",
-    "Deduplicated",
-    "Feature",
-    "Figure",
     "HammingIndex",
-    "HyperLogLog",
-    "HyperLogLogPlusPlus",
     "Idf",
     "Index",
     "InputError",
-    "LeanMinHash",
-    "LimitError",
     "LookalikeError",
     "LshIndex",
-    "MinHash",
-    "MinHashLSH",
-    "MinHashLSHBloom",
-    "MinHashLSHEnsemble",
-    "MinHashLSHForest",
-    "Near",
-    "OutputError",
-    "Pairs",
-    "Passages",
-    "Preset",
-    "RMinHash",
-    "RMinHashDeduplicator",
-    "RMinHashDigestMatrix",
-    "RMinHashLSH",
     "Recipe",
-    "RecipeError",
-    "RedisMinHashLSH",
     "ServiceError",
     "SettingError",
-    "SharedPassage",
-    "SharedPassages",
-    "Simhash",
-    "SimhashIndex",
-    "Spot",
-    "Steps",
     "Stream",
-    "StreamVerdict",
-    "Tuned",
-    "WeightedMinHash",
-    "WeightedMinHashGenerator",
-    "WeightedMinHashLSH",
-    "WeightedMinHashLSHForest",
-    "__version__",
-    "bBitMinHash",
     "compare",
     "decontaminate",
     "dedup",
@@ -139,8 +40,63 @@ __all__ = [
     "passages",
     "presets",
     "segment",
-    "sha1_hash32",
-    "sha1_hash64",
     "simhash",
     "tune",
 ]
+
+if TYPE_CHECKING:
+    from ._async_client import AsyncClient
+    from ._client import Client
+    from ._decontaminate import decontaminate
+    from ._hamming import HammingIndex, LshIndex
+    from ._index import Index
+    from ._labelled import Idf, evaluate, tune
+    from ._passages import passages
+    from ._presets import presets
+    from ._recipe import Recipe
+    from ._run import dedup, learn_forms, pairs
+    from ._sketch import minhash, simhash
+    from ._stream import Stream
+    from ._texts import compare, segment
+else:
+    #: Modules of the names, which are loaded when they are first used. A program that only compares texts needs neither
+    #: the clients with ``asyncio`` and ``ssl`` nor the classes of runs.
+    _MODULES = {
+        "AsyncClient": "_async_client",
+        "Client": "_client",
+        "HammingIndex": "_hamming",
+        "Idf": "_labelled",
+        "Index": "_index",
+        "LshIndex": "_hamming",
+        "Recipe": "_recipe",
+        "Stream": "_stream",
+        "compare": "_texts",
+        "decontaminate": "_decontaminate",
+        "dedup": "_run",
+        "evaluate": "_labelled",
+        "learn_forms": "_run",
+        "minhash": "_sketch",
+        "pairs": "_run",
+        "passages": "_passages",
+        "presets": "_presets",
+        "segment": "_texts",
+        "simhash": "_sketch",
+        "tune": "_labelled",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            from importlib import import_module
+
+            value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+            globals()[name] = value
+            return value
+        from ._former_names import FORMER_NAMES, find_former_name, refuse_absent_name
+
+        if name in FORMER_NAMES:
+            return find_former_name(name)
+        refuse_absent_name(name)
+        raise AttributeError(f"module 'lookalike' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""What the accessors of frames have in common."""
+"""What the accessors of frames and columns have in common."""
 
 from __future__ import annotations
 
@@ -10,34 +10,55 @@ from ._run import Deduplicated, Pairs, dedup, pairs
 from ._sketch import minhash, simhash
 
 
-class FrameAccessor:
-    """The calls of this package on a frame, as ``frame.lookalike``."""
+class RowsAccessor:
+    """The calls of this package on rows: a frame, or a column of texts."""
 
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
 
     def dedup(self, **options: Any) -> Deduplicated:
         """Keeps one row of each cluster of near-duplicates; see :func:`lookalike.dedup`."""
-        return dedup(self._frame, **options)
+        return dedup(self._rows, **options)
 
     def unique(self, **options: Any) -> Any:
-        """Returns the kept rows of :meth:`dedup`, as a frame."""
+        """Returns the kept rows of :meth:`dedup`, with their type."""
         return self.dedup(**options).kept
 
-    def is_duplicate(self, **options: Any) -> np.ndarray:
-        """Returns for each row True if :meth:`dedup` removes it. Rows that are not valid are not duplicates."""
-        removed = np.zeros(len(self._frame), dtype=bool)
+    def is_duplicate(self, **options: Any) -> Any:
+        """Returns a column with True for each row that :meth:`dedup` removes. Rows that are not valid are not
+        duplicates."""
+        removed = np.zeros(len(self._rows), dtype=bool)
         removed[self.dedup(**options).removed["position"].to_numpy()] = True
-        return removed
+        return self._column(removed)
 
     def pairs(self, **options: Any) -> Pairs:
         """Finds all pairs of near-duplicates; see :func:`lookalike.pairs`."""
-        return pairs(self._frame, **options)
+        return pairs(self._rows, **options)
+
+    def _column(self, values: np.ndarray) -> Any:
+        """Returns values as a column that belongs to the rows."""
+        raise NotImplementedError
+
+
+class FrameAccessor(RowsAccessor):
+    """The calls of this package on a frame, as ``frame.lookalike``."""
 
     def simhash(self, text: str = "text", **options: Any) -> np.ndarray:
         """Returns the fingerprint of each text of a column; see :func:`lookalike.simhash`."""
-        return simhash(self._frame[text], **options)
+        return simhash(self._rows[text], **options)
 
     def minhash(self, text: str = "text", **options: Any) -> np.ndarray:
         """Returns the signature of each text of a column; see :func:`lookalike.minhash`."""
-        return minhash(self._frame[text], **options)
+        return minhash(self._rows[text], **options)
+
+
+class SeriesAccessor(RowsAccessor):
+    """The calls of this package on a column of texts, as ``series.lookalike``."""
+
+    def simhash(self, **options: Any) -> np.ndarray:
+        """Returns the fingerprint of each text; see :func:`lookalike.simhash`."""
+        return simhash(self._rows, **options)
+
+    def minhash(self, **options: Any) -> np.ndarray:
+        """Returns the signature of each text; see :func:`lookalike.minhash`."""
+        return minhash(self._rows, **options)

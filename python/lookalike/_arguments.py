@@ -63,6 +63,12 @@ def word(name: str, value: Any) -> Optional[str]:
     return value
 
 
+def one_of(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Refuses a value that is none of the choices."""
+    if value not in choices:
+        refuse(name, value, " or ".join(repr(choice) for choice in choices))
+
+
 def choice_or_path(name: str, value: Any, choices: str) -> Optional[str]:
     """Returns the name of a choice, or a path as a string."""
     if value is not None and not isinstance(value, (str, os.PathLike)):

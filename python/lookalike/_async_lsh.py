@@ -16,11 +16,12 @@ class AsyncMinHashLSH:
     Calls run in threads of the loop's executor, so the loop never waits. ``storage_config`` is that of
     :class:`MinHashLSH`; the type ``aioredis`` is Redis too, and the default is memory.
 
-    >>> import asyncio, lookalike as la
+    >>> import asyncio
+    >>> from lookalike.compat.datasketch import MinHash, AsyncMinHashLSH
     >>> async def main():
-    ...     minhash = la.MinHash()
+    ...     minhash = MinHash()
     ...     minhash.update(b"ferry")
-    ...     async with la.AsyncMinHashLSH(threshold=0.5) as lsh:
+    ...     async with AsyncMinHashLSH(threshold=0.5) as lsh:
     ...         await lsh.insert("a", minhash)
     ...         return await lsh.query(minhash)
     >>> asyncio.run(main())

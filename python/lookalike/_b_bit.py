@@ -27,11 +27,11 @@ class bBitMinHash:
     ``r`` is the share of all possible values that the set has, if it is known. The pickle has the bytes of
     datasketch's.
 
-    >>> import lookalike as la
-    >>> a, b = la.MinHash(), la.MinHash()
+    >>> from lookalike.compat.datasketch import MinHash, bBitMinHash
+    >>> a, b = MinHash(), MinHash()
     >>> a.update_batch([b"the", b"ferry", b"leaves", b"at", b"seven"])
     >>> b.update_batch([b"the", b"ferry", b"leaves", b"at", b"eight"])
-    >>> la.bBitMinHash(a, b=2).jaccard(la.bBitMinHash(b, b=2))
+    >>> bBitMinHash(a, b=2).jaccard(bBitMinHash(b, b=2))
     0.7083333333333334
     """
 

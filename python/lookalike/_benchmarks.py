@@ -70,7 +70,7 @@ def _divide(benchmarks: Any) -> tuple[list[str], list[tuple[str, Any]]]:
         if not benchmarks:
             raise InputError("benchmarks has no benchmark: give a path, a table, or several of these")
         return [], [(_checked_name(name), rows) for name, rows in benchmarks.items()]
-    if is_path(benchmarks):
+    if isinstance(benchmarks, str) or is_path(benchmarks):
         benchmarks = [benchmarks] if isinstance(benchmarks, (str, os.PathLike)) else benchmarks
     elif not isinstance(benchmarks, (list, tuple)) or benchmarks and isinstance(benchmarks[0], Mapping):
         benchmarks = [benchmarks]

@@ -25,7 +25,14 @@ _START = len(_MAGIC) + struct.calcsize(_HEAD)
 
 
 class BloomTable:
-    """A Bloom filter for one band. With a file, it is mapped into memory and kept."""
+    """A Bloom filter for one band. With a file, it is mapped into memory and kept.
+
+    >>> from lookalike.compat.datasketch import BloomTable
+    >>> table = BloomTable(item_count=100, fp=0.001, band_size=2)
+    >>> table.insert([3, 4])
+    >>> table.query([3, 4]), table.query([3, 5])
+    (True, False)
+    """
 
     def __init__(self, item_count: int, fp: float, band_size: int, fname: Optional[str] = None) -> None:
         self.r = band_size
@@ -86,9 +93,10 @@ class MinHashLSHBloom:
     ``n`` is the number of MinHashes to come and ``fp`` the share of false answers of each band. With ``save_dir`` the
     filters are files there, which the next index opens. Other parameters are those of :class:`MinHashLSH`.
 
-    >>> import tempfile, lookalike as la
-    >>> lsh = la.MinHashLSHBloom(threshold=0.5, n=100, fp=0.001, save_dir=tempfile.mkdtemp())
-    >>> minhash = la.MinHash()
+    >>> import tempfile
+    >>> from lookalike.compat.datasketch import MinHash, MinHashLSHBloom
+    >>> lsh = MinHashLSHBloom(threshold=0.5, n=100, fp=0.001, save_dir=tempfile.mkdtemp())
+    >>> minhash = MinHash()
     >>> minhash.update_batch([b"the", b"ferry"])
     >>> lsh.query(minhash), lsh.insert(minhash), lsh.query(minhash)
     (False, None, True)

@@ -14,7 +14,8 @@ from ._connections import PooledRequest, PooledResponse, ReplayableBody, Replica
 from ._engine import __version__
 from ._errors import ServiceError
 
-Document = Mapping[str, Any]
+#: A document with its fields, or a text alone.
+Document = Union[Mapping[str, Any], str]
 FilePath = Union[str, "os.PathLike[str]"]
 
 #: Header with the number of a record of the shared log: of a write in an answer, to wait for in a request.
@@ -124,7 +125,7 @@ class Client:
         """Sets and removes several aliases in one step, and returns all aliases as :meth:`aliases` does.
 
         ``set`` has the collection of each alias."""
-        return self.call("POST", "/v1/aliases", {"set": dict(set or {}), "remove": list(remove)})
+        return self.call("POST", "/v1/aliases", {"set": dict(set or {}), "remove": _listed("remove", remove)})
 
     def delete_alias(self, alias: str) -> None:
         """Removes an alias; its collection stays."""
@@ -191,7 +192,7 @@ class Client:
         *,
         min_length: Optional[int] = None,
         reworded: bool = False,
-        base: Optional[Iterable[str]] = None,
+        base: Union[str, Iterable[str], None] = None,
         max_documents: Union[int, str, None] = None,
         report: bool = False,
         language: Optional[str] = None,
@@ -216,10 +217,10 @@ class Client:
         >>> [(one["document"], one["source"], one["length"]) for one in found]
         [('1', '0', 5)]
         """
-        asked: dict[str, Any] = {"documents": [dict(one) for one in documents], "reworded": reworded, "report": report}
-        asked["against"] = None if against is None else [dict(one) for one in against]
+        asked: dict[str, Any] = {"documents": [_fields_of(one) for one in documents], "reworded": reworded, "report": report}
+        asked["against"] = None if against is None else [_fields_of(one) for one in against]
         asked.update(min_length=min_length, language=language, partial=partial or None)
-        asked.update(base=None if base is None else list(base), max_documents=max_documents)
+        asked.update(base=_base_texts(base), max_documents=max_documents)
         given = {name: value for name, value in asked.items() if value is not None}
         return self.call("POST", "/v1/passages/documents", given, repeatable=True)
 
@@ -358,7 +359,7 @@ class Collection:
     ) -> Union[dict[str, Any], list[dict[str, Any]]]:
         """Checks and inserts documents. The check and the insert of a document are one atomic step.
 
-        A document is ``{"id", "text" or "fingerprint", "time", "meta"}``; the answer is ``{"id",
+        A document is ``{"id", "text" or "fingerprint", "time", "meta"}``, or a text alone; the answer is ``{"id",
         "verdict", "of", "cluster", "similarity", "seq"}``. The answers to several documents have the
         order of the documents; the answer to a refused document is its problem. A service with a shared log adds
         ``record`` to each of several answers, from which the client has its :attr:`Client.position`.
@@ -371,6 +372,8 @@ class Collection:
 
         Neither documents nor answers are collected, so their number does not matter. It is not repeated after a lost
         connection; documents with an ``id`` can be sent again by the caller."""
+        if isinstance(documents, (str, Mapping)):
+            refuse("documents", documents, "an iterable of documents; check_and_insert takes a single one")
         return self._client.lines("POST", f"{self._path}/documents", documents)
 
     def query(
@@ -390,7 +393,7 @@ class Collection:
         *,
         min_length: Optional[int] = None,
         limit: Optional[int] = None,
-        base: Optional[Iterable[str]] = None,
+        base: Union[str, Iterable[str], None] = None,
         partial: bool = False,
     ) -> Any:
         """Returns the kept documents that a text has passages from, as ``sources``, the one of which it has most first.
@@ -400,7 +403,7 @@ class Collection:
         ``passages_not_ready``. A search that takes too much work raises it with the code ``too_costly``; with
         ``partial`` the answer has what was found so far instead, and its ``complete`` is False."""
         asked: dict[str, Any] = {"text": text, "min_length": min_length, "limit": limit, "partial": partial or None}
-        asked["base"] = None if base is None else list(base)
+        asked["base"] = _base_texts(base)
         given = {name: value for name, value in asked.items() if value is not None}
         return self._client.call("POST", f"{self._path}/passages", given)
 
@@ -434,13 +437,13 @@ class Collection:
 
     def get_many(self, ids: Iterable[str]) -> list[Any]:
         """Returns up to 1,000 documents by their ids, in their order; None for an id that no document has."""
-        answer = self._client.call("POST", f"{self._path}/documents/get", {"ids": list(ids)})
+        answer = self._client.call("POST", f"{self._path}/documents/get", {"ids": _listed("ids", ids)})
         return list(answer["documents"])
 
     def delete_many(self, ids: Iterable[str]) -> list[Any]:
         """Removes up to 1,000 documents by their ids. Returns a result for each: its ``deleted`` is False if no
         document has the id."""
-        answer = self._client.call("POST", f"{self._path}/documents/delete", {"ids": list(ids)})
+        answer = self._client.call("POST", f"{self._path}/documents/delete", {"ids": _listed("ids", ids)})
         return list(answer["results"])
 
     def export(self) -> Iterator[dict[str, Any]]:
@@ -501,7 +504,7 @@ class Collection:
         [('different', '1', '2')]
         >>> news.drop()
         """
-        listed = [decisions] if isinstance(decisions, Mapping) else list(decisions)
+        listed = [decisions] if isinstance(decisions, Mapping) else _listed("decisions", decisions)
         path = _with_query(f"{self._path}/decisions", {"limit": limit})
         lines = self._client._lines("POST", path, listed, False, is_whole=True)
         return [result for answer in lines for result in answer["results"]]
@@ -543,6 +546,8 @@ class Collection:
     def _check(self, task: str, documents: Any) -> Any:
         path = f"{self._path}/{task}"
         queries = task.startswith("query")
+        if isinstance(documents, str):
+            documents = {"text": documents}
         if isinstance(documents, Mapping):
             return self._client.call("POST", path, dict(documents), repeatable=queries or "id" in documents)
         listed = documents if isinstance(documents, (list, tuple)) else list(documents)
@@ -569,7 +574,26 @@ def _checked_addresses(url: Any) -> tuple[str, ...]:
 
 def _json_lines(documents: Iterable[Document]) -> Iterator[bytes]:
     for one in documents:
-        yield json.dumps(one).encode() + b"\n"
+        yield json.dumps(_fields_of(one)).encode() + b"\n"
+
+
+def _fields_of(document: Any) -> Any:
+    """Returns the fields of a document, which can be a text alone."""
+    return {"text": document} if isinstance(document, str) else document
+
+
+def _base_texts(base: Union[str, Iterable[str], None]) -> Optional[list[str]]:
+    """Returns the texts that all documents were given, of which a string is one."""
+    if base is None:
+        return None
+    return [base] if isinstance(base, str) else list(base)
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    """Returns several values as a list; a string is not several."""
+    if isinstance(values, (str, bytes)):
+        refuse(name, values, "a list of these")
+    return list(values)
 
 
 def _quoted(name: str) -> str:

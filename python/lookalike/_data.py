@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Set
-from typing import Any, Container, Sequence, Union
+from typing import Any, Container, Iterable, Sequence, Union
 
 from ._errors import InputError
-from ._paths import is_path, read_paths
+from ._paths import is_path, read_paths, refuse_string
+from ._placeholders import placeholder_of
 
 Names = Union[str, Sequence[str]]
 
@@ -17,12 +19,17 @@ def held(data: Any) -> Any:
 
     if is_path(data):
         return read_paths(data)
+    if isinstance(data, str):
+        refuse_string("data", data)
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
     if _is_arrow_dataset(data):
         return data.to_table()
-    if type(data).__name__ == "IterableDataset" and type(data).__module__.startswith("datasets"):
-        return list(data)
+    if type(data).__module__.startswith("datasets"):
+        if type(data).__name__ == "IterableDataset":
+            return list(data)
+        if type(data).__name__ == "IterableDatasetDict":
+            return _read_splits(data)
     if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
         return data.collect()
     if hasattr(data, "__next__"):
@@ -36,20 +43,55 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
 
     Accepts tables and frames of pyarrow, polars, pandas and datasets, any object with
     ``__arrow_c_stream__``, record batches and lists of dictionaries. A column, an array or a sequence
-    of strings becomes the column that ``text`` names.
+    of strings becomes the column that ``text`` names. NaN and other marks of missing values are nulls.
     """
+    return _with_missing_texts(_arrow_of(data, text, what), text)
+
+
+def _with_missing_texts(stream: Any, text: Sequence[str]) -> Any:
+    """Returns a table in which columns of texts that have no value at all are nulls, whatever their type.
+
+    Frames without a value in a column have no type for it: pandas and NumPy take floating point.
+    """
+    import pyarrow as pa
+
+    if not isinstance(stream, pa.Table):
+        return stream
+    if not stream.num_columns and not stream.num_rows:
+        return pa.table({name: pa.array([], pa.large_string()) for name in text})
+    for name in text:
+        at = stream.schema.get_field_index(name)
+        if at < 0:
+            continue
+        column = stream.column(at)
+        has_no_type = not len(column) and not pa.types.is_nested(column.type)
+        if has_no_type or pa.types.is_floating(column.type) and _has_only_nan(column):
+            stream = stream.set_column(at, name, pa.nulls(len(column), pa.large_string()))
+    return stream
+
+
+def _has_only_nan(column: Any) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.all(pc.is_null(column, nan_is_null=True), min_count=0).as_py())
+
+
+def _arrow_of(data: Any, text: Sequence[str], what: str) -> Any:
+    """Returns data as an object that exports a stream of record batches."""
     import pyarrow as pa
 
     module = type(data).__module__.partition(".")[0]
     if module == "datasets":
         return _of_datasets(data, text, what)
-    if is_path(data) and what in _READ_FROM_FILES:
+    if is_path(data):
         return read_paths(data, what)
+    if isinstance(data, str):
+        refuse_string(what, data)
     if _is_arrow_dataset(data):
         return data.to_table()
     if isinstance(data, Mapping) and data:
         return _of_columns(data, text, what)
-    if isinstance(data, (str, bytes, Mapping, Set)) or data is None:
+    if isinstance(data, (bytes, Mapping, Set)) or data is None:
         raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
         return data
@@ -61,6 +103,8 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
         return _of_pandas(data, text, what)
     if module == "polars" and type(data).__name__ == "LazyFrame":
         data = data.collect()
+    if module == "polars" and type(data).__name__ == "DataFrame" and not _NOT_IN_ARROW.isdisjoint(map(str, data.dtypes)):
+        return _of_polars_objects(data, text, what)
     if hasattr(data, "__arrow_c_stream__"):
         return _of_stream(data, text)
     if hasattr(data, "__arrow_c_array__"):
@@ -74,10 +118,6 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
     if len(values) and isinstance(values[0], Mapping):
         return table_of_rows(values, what, text)
     return _column(_strings(values, what), text)
-
-
-#: Arguments that can be a path. Elsewhere a string is a text, and taking it for a path would hide a mistake.
-_READ_FROM_FILES = ("data", "against", "corpus", "labelled")
 
 
 def _is_arrow_dataset(data: Any) -> bool:
@@ -95,19 +135,58 @@ def _of_columns(data: Mapping[Any, Any], text: Sequence[str], what: str) -> Any:
                 f"{what} is a dictionary, and its value {name!r} is {_kind(values)}: give columns of equal length, or "
                 "a list of dictionaries"
             )
-        columns[str(name)] = values if hasattr(values, "__arrow_c_array__") else list(values)
+        columns[str(name)] = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else list(values)
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(f"{what} has columns of different lengths: {lengths}")
     arrays = {}
     for name, values in columns.items():
-        try:
-            arrays[name] = pa.array(values)
-        except _UNFIT as error:
-            if name in text:
-                raise InputError(f"{what}: the values of {name!r} have different types: {error}") from error
-            arrays[name] = _of_no_kind(len(values))
+        arrays[name] = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else _array_of(values, name, what, name in text)
     return pa.table(arrays)
+
+
+def _array_of(values: list[Any], name: Any, what: str, is_wanted: bool) -> Any:
+    """Returns values as an array. Marks of missing values are nulls; values of several types are a placeholder, and are
+    refused if they are wanted."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except _UNFIT:
+        pass
+    try:
+        return pa.array(_without_marks(values))
+    except _UNFIT as error:
+        if is_wanted:
+            raise InputError(f"{what}: the values of {name!r} have different types: {error}") from error
+        return placeholder_of(values)
+
+
+def _without_marks(values: Iterable[Any]) -> list[Any]:
+    """Returns values with None in place of NaN, NaT and the missing value of pandas."""
+    return [None if is_missing(value) else value for value in values]
+
+
+def is_missing(value: Any) -> bool:
+    """Returns True for None, NaN, NaT and the missing value of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, numbers.Real) and value != value
+
+
+#: Types of polars that no Arrow type has.
+_NOT_IN_ARROW = {"Object", "Int128", "UInt128"}
+
+
+def _of_polars_objects(data: Any, text: Sequence[str], what: str) -> Any:
+    """Returns a frame of polars with columns that Arrow lacks, for example of UUIDs."""
+    import pyarrow as pa
+
+    columns = {}
+    for column in data.iter_columns():
+        name, is_plain = column.name, str(column.dtype) not in _NOT_IN_ARROW
+        columns[name] = column.to_arrow() if is_plain else _array_of(column.to_list(), name, what, name in text)
+    return pa.table(columns)
 
 
 def _kind(data: Any) -> str:
@@ -166,6 +245,10 @@ def _strings(values: Any, what: str) -> Any:
         values = values.tolist()
     try:
         return pa.array(values, pa.large_string())
+    except _UNFIT:
+        values = _without_marks(values)
+    try:
+        return pa.array(values, pa.large_string())
     except _UNFIT as error:
         for position, value in enumerate(values):
             if value is not None and not isinstance(value, str):
@@ -184,20 +267,8 @@ def table_of_rows(rows: Sequence[Any], what: str, wanted: Sequence[Any]) -> Any:
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {}
     for name in names:
-        try:
-            columns[str(name)] = pa.array([row.get(name) for row in rows])
-        except _UNFIT as error:
-            if name in wanted:
-                raise InputError(f"{what}: the values of {name!r} have different types: {error}") from error
-            columns[str(name)] = _of_no_kind(len(rows))
+        columns[str(name)] = _array_of([row.get(name) for row in rows], name, what, name in wanted)
     return pa.table(columns)
-
-
-def _of_no_kind(count: int) -> Any:
-    """Returns a placeholder for a column with several types: it can be present, but cannot be used."""
-    import pyarrow as pa
-
-    return pa.nulls(count, pa.struct({"values of several types": pa.null()}))
 
 
 def _of_stream(data: Any, text: Sequence[str]) -> Any:
@@ -235,10 +306,12 @@ def _of_pandas_column(column: Any) -> Any:
     try:
         return pa.array(column, from_pandas=True)
     except _UNFIT:
-        return _of_no_kind(len(column))
+        return placeholder_of(column)
 
 
 def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
+    if type(data).__name__ == "IterableDatasetDict":
+        data = _read_splits(data)
     kind = type(data).__name__
     if kind == "Column":
         return _column(_strings(list(data), what), text)
@@ -252,6 +325,15 @@ def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
     if kind != "Dataset":
         raise InputError(f"{what} is {_kind(data)}: give a Dataset, or a dictionary of them")
     return data.with_format("arrow")[:]
+
+
+def _read_splits(data: Any) -> Any:
+    """Returns a dictionary of streamed data sets as one of data sets in memory."""
+    import datasets
+
+    return datasets.DatasetDict(
+        {name: datasets.Dataset.from_list(list(split), features=split.features) for name, split in data.items()}
+    )
 
 
 def select(data: Any, rows: Any) -> Any:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _arguments as arguments
 from . import _engine, _notebook
 from ._benchmarks import benchmark_paths, named_fields
+from ._choices import Cut, IdField
 from ._data import Names, held, select, stream_of, with_texts
 from ._errors import SettingError
 from ._ids import located, named_ids
+from ._messages import in_words_of_python
 from ._progress import teller
+from ._result_tables import pandas_of, polars_of
 from ._words import counted, omissions
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 #: Fields of benchmarks by their roles, or as the command takes them.
@@ -74,6 +79,20 @@ class Decontaminated:
         kept = select(self._data, self.kept_rows)
         return with_texts(kept, self._text, self._left_out) if self._left_out else kept
 
+    def to_arrow(self, table: Literal["findings", "items"] = "findings") -> pa.Table:
+        """Returns the findings, or the items that were found, as a table of pyarrow."""
+        arguments.one_of("table", table, ("findings", "items"))
+        found: pa.Table = getattr(self, table)
+        return found
+
+    def to_pandas(self, table: Literal["findings", "items"] = "findings") -> pd.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
+        return pandas_of(self.to_arrow(table))
+
+    def to_polars(self, table: Literal["findings", "items"] = "findings") -> pl.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
+        return polars_of(self.to_arrow(table))
+
     @property
     def missing_ids(self) -> int:
         """Number of rows that have no id. In results they are known by their positions; where ids are strings, their
@@ -107,9 +126,9 @@ def decontaminate(
     benchmarks: Benchmarks,
     *,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     fields: ItemFields = None,
-    cut: str = "document",
+    cut: Cut = "document",
     strict: bool = False,
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,
@@ -165,7 +184,7 @@ def decontaminate(
     if cut != "document":
         _refuse_uncuttable(stream, names)
     stream, ids = named_ids(stream, id, "data", strict)
-    with benchmark_paths(benchmarks) as opened, teller(progress) as told:
+    with benchmark_paths(benchmarks) as opened, in_words_of_python(), teller(progress) as told:
         found = _engine.decontaminate(stream, opened.paths, options, told)
         summary = {**opened.shown_summary(found["summary"]), "missing_ids": ids.missing}
     kept = found["kept"]

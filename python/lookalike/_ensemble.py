@@ -23,13 +23,13 @@ class MinHashLSHEnsemble:
     ``m`` bounds the rows of a band: a larger one is more accurate and takes more memory. The entries are divided into
     ``num_part`` partitions by size. Keys, MinHashes and sizes are indexed in one call of :meth:`index`.
 
-    >>> import lookalike as la
+    >>> from lookalike.compat.datasketch import MinHash, MinHashLSHEnsemble
     >>> sets = {"small": {"a", "b", "c"}, "large": set("abcdefghijkl")}
     >>> def signed(values):
-    ...     minhash = la.MinHash()
+    ...     minhash = MinHash()
     ...     minhash.update_batch([value.encode() for value in sorted(values)])
     ...     return minhash
-    >>> ensemble = la.MinHashLSHEnsemble(threshold=0.8, num_part=2)
+    >>> ensemble = MinHashLSHEnsemble(threshold=0.8, num_part=2)
     >>> ensemble.index([(key, signed(values), len(values)) for key, values in sets.items()])
     >>> sorted(ensemble.query(signed({"a", "b", "c"}), 3))
     ['large', 'small']

@@ -63,9 +63,10 @@ class LimitError(LookalikeError, ValueError):
     """A stated limit was exceeded, for example 4,294,967,294 documents in a run.
 
     >>> import lookalike as la
+    >>> from lookalike.errors import LimitError
     >>> try:
     ...     kept = la.dedup(["a text", "A text!"]).kept
-    ... except la.LimitError as error:
+    ... except LimitError as error:
     ...     print("run it in parts:", error)
     """
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any, Iterator, Union
 
 import numpy as np
@@ -19,6 +17,9 @@ FilePath = Union[str, "os.PathLike[str]"]
 @contextmanager
 def atomic_file(path: FilePath) -> Iterator[IO[bytes]]:
     """Yields a file that appears under its name when the block ends, after it is on disk; never after an error."""
+    import tempfile
+    from pathlib import Path
+
     target = Path(path)
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -46,6 +47,8 @@ def _umask() -> int:
 @contextmanager
 def parquet_input(table: Any) -> Iterator[list[str]]:
     """Yields the paths of a table as a temporary Parquet file, for the parts of the engine that read files."""
+    import tempfile
+
     import pyarrow.parquet as pq
 
     with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:

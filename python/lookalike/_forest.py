@@ -34,14 +34,14 @@ class MinHashLSHForest:
     ``l`` is the number of prefix trees; each has the first ``num_perm // l`` hash values of its own. Keys are found
     only after :meth:`index`. Weighted MinHashes are accepted too.
 
-    >>> import lookalike as la
-    >>> forest = la.MinHashLSHForest(num_perm=128)
+    >>> from lookalike.compat.datasketch import MinHash, MinHashLSHForest
+    >>> forest = MinHashLSHForest(num_perm=128)
     >>> for key, text in enumerate(["the ferry leaves at seven", "the ferry leaves at eight", "a bridge"]):
-    ...     minhash = la.MinHash()
+    ...     minhash = MinHash()
     ...     minhash.update_batch([word.encode() for word in text.split()])
     ...     forest.add(key, minhash)
     >>> forest.index()
-    >>> query = la.MinHash()
+    >>> query = MinHash()
     >>> query.update_batch([b"the", b"ferry", b"leaves", b"at", b"nine"])
     >>> sorted(forest.query(query, 2))
     [0, 1]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple, Optional, Union
-from zipfile import BadZipFile
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 import numpy as np
 
@@ -13,10 +12,16 @@ from . import _engine
 from ._errors import InputError, SettingError
 from ._files import atomic_file, save_fingerprints
 from ._recipe import Recipe, RecipeLike, recipe_of
+from ._result_tables import pandas_of, polars_of
 from ._words import counted
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
-class Near(NamedTuple):
+
+class HammingMatches(NamedTuple):
     """Matches of a search by distance: three arrays of equal length, for query positions, ids and distances.
 
     >>> import lookalike as la
@@ -31,8 +36,20 @@ class Near(NamedTuple):
     id: np.ndarray
     distance: np.ndarray
 
+    def to_arrow(self) -> pa.Table:
+        """Returns the matches as a table of pyarrow."""
+        return _table_of(self)
 
-class Alike(NamedTuple):
+    def to_pandas(self) -> pd.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
+        return pandas_of(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
+        return polars_of(self.to_arrow())
+
+
+class SignatureMatches(NamedTuple):
     """Matches of a search by bands: three arrays of equal length, for query positions, ids and shares of equal
     slots.
 
@@ -41,12 +58,30 @@ class Alike(NamedTuple):
     >>> signatures = la.minhash(["the ferry leaves at seven", "a bridge over the river"])
     >>> index.add(signatures, ids=[7, 8])
     >>> index.search(signatures[1:])
-    Alike(query=array([0], dtype=uint64), id=array([8], dtype=uint64), similarity=array([1.]))
+    SignatureMatches(query=array([0], dtype=uint64), id=array([8], dtype=uint64), similarity=array([1.]))
     """
 
     query: np.ndarray
     id: np.ndarray
     similarity: np.ndarray
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the matches as a table of pyarrow."""
+        return _table_of(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
+        return pandas_of(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
+        return polars_of(self.to_arrow())
+
+
+def _table_of(matches: tuple[np.ndarray, ...]) -> Any:
+    import pyarrow as pa
+
+    return pa.table(dict(zip(matches._fields, matches)))  # type: ignore[attr-defined]
 
 
 class HammingIndex(_engine.HammingIndexBase):
@@ -61,7 +96,7 @@ class HammingIndex(_engine.HammingIndexBase):
     >>> index = la.HammingIndex(distance=3)
     >>> index.add([0b1010, 0b11110000], ids=[7, 8])
     >>> index.search([0b1000])
-    Near(query=array([0], dtype=uint64), id=array([7], dtype=uint64), distance=array([1], dtype=uint32))
+    HammingMatches(query=array([0], dtype=uint64), id=array([7], dtype=uint64), distance=array([1], dtype=uint32))
     """
 
     def __new__(cls, distance: int = 3, bits: int = 64) -> "HammingIndex":
@@ -81,12 +116,12 @@ class HammingIndex(_engine.HammingIndexBase):
         """Removes ids and returns the number of removed ones. After Ctrl-C, some can still be present."""
         return super().remove(_numbers(ids))
 
-    def search(self, codes: Any, distance: Optional[int] = None) -> Near:
+    def search(self, codes: Any, distance: Optional[int] = None) -> HammingMatches:
         """Returns all codes within ``distance`` (≤; by default that of the index) of each query, sorted by
         query and then by time of insertion."""
         rows, kept = _codes(codes, -(-self.bits // 64))
         query, found, far = super().search(rows[kept], arguments.whole("distance", distance))
-        return Near(np.flatnonzero(kept).astype(np.uint64)[query], found, far)
+        return HammingMatches(np.flatnonzero(kept).astype(np.uint64)[query], found, far)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the index as a directory, which ``lookalike search`` and :class:`Index` open too.
@@ -164,13 +199,13 @@ class LshIndex(_engine.LshIndexBase):
         """Removes ids and returns the number of removed ones."""
         return super().remove(_numbers(ids))
 
-    def search(self, signatures: Any, least: float = 0.0) -> Alike:
+    def search(self, signatures: Any, least: float = 0.0) -> SignatureMatches:
         """Returns all signatures that share a band, and at least the share ``least`` of slots, with a query."""
         rows, kept = _signatures(signatures, self.slots)
         if not float(arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) or 0) >= 0:
             arguments.refuse("least", least, "a share from 0 to 1")
         query, found, share = super().search(np.ascontiguousarray(rows[kept]), least)
-        return Alike(np.flatnonzero(kept).astype(np.uint64)[query], found, share)
+        return SignatureMatches(np.flatnonzero(kept).astype(np.uint64)[query], found, share)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the index to a file of NumPy (``.npz``), which appears when it is complete."""
@@ -188,6 +223,8 @@ class LshIndex(_engine.LshIndexBase):
     @classmethod
     def open(cls, path: Union[str, "os.PathLike[str]"]) -> "LshIndex":
         """Reads an index that :meth:`save` wrote."""
+        from zipfile import BadZipFile
+
         try:
             with np.load(path, allow_pickle=False) as saved:
                 if str(saved["format"]) != "lookalike LshIndex 1":
@@ -298,3 +335,8 @@ def _ids(ids: Any, kept: np.ndarray, index: Any, noun: str) -> np.ndarray:
         return np.asarray(numbers[kept])
     start = index.take_ids(len(kept))
     return np.asarray(np.arange(start, start + len(kept), dtype=np.uint64)[kept])
+
+
+#: Former names, under which pickles of the version before have these classes.
+Near = HammingMatches
+Alike = SignatureMatches

@@ -13,8 +13,8 @@ from ._arguments import array
 def sha1_hash32(data: bytes) -> int:
     """Returns the first four bytes of SHA-1, little-endian.
 
-    >>> import lookalike as la
-    >>> la.sha1_hash32(b"ferry")
+    >>> from lookalike.compat.datasketch import sha1_hash32
+    >>> sha1_hash32(b"ferry")
     4147464362
     """
     return int.from_bytes(hashlib.sha1(data).digest()[:4], "little")
@@ -23,8 +23,8 @@ def sha1_hash32(data: bytes) -> int:
 def sha1_hash64(data: bytes) -> int:
     """Returns the first eight bytes of SHA-1, little-endian.
 
-    >>> import lookalike as la
-    >>> la.sha1_hash64(b"ferry")
+    >>> from lookalike.compat.datasketch import sha1_hash64
+    >>> sha1_hash64(b"ferry")
     3274053668377544874
     """
     return int.from_bytes(hashlib.sha1(data).digest()[:8], "little")

@@ -27,8 +27,8 @@ class HyperLogLog:
     ``reg`` are the registers of another one. ``hashfunc`` takes what :meth:`update` gets and returns a whole number of
     32 bits.
 
-    >>> import lookalike as la
-    >>> counter = la.HyperLogLog(p=10)
+    >>> from lookalike.compat.datasketch import HyperLogLog
+    >>> counter = HyperLogLog(p=10)
     >>> for word in "the ferry leaves at seven and the ferry leaves at nine".split():
     ...     counter.update(word.encode())
     >>> round(counter.count())
@@ -180,8 +180,8 @@ class HyperLogLog:
 class HyperLogLogPlusPlus(HyperLogLog):
     """The same with hashes of 64 bits and a correction of small numbers; ``p`` is from 4 to 16.
 
-    >>> import lookalike as la
-    >>> counter = la.HyperLogLogPlusPlus(p=10)
+    >>> from lookalike.compat.datasketch import HyperLogLogPlusPlus
+    >>> counter = HyperLogLogPlusPlus(p=10)
     >>> counter.update(b"ferry")
     >>> counter.update(b"ferry")
     >>> round(counter.count())

@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Optional, Sequence, Union
 
+from ._choices import IdField
+from ._errors import InputError
+from ._placeholders import problem_of_placeholder
+
 
 @dataclass(frozen=True)
 class IdColumn:
@@ -18,7 +22,7 @@ class IdColumn:
     missing: int = 0
 
 
-def named_ids(stream: Any, id: Union[str, bool, None], what: str, strict: bool = False) -> tuple[Any, IdColumn]:
+def named_ids(stream: Any, id: IdField, what: str, strict: bool = False) -> tuple[Any, IdColumn]:
     """Returns a stream whose rows all have an id, and its ids.
 
     A row without an id gets the id ``what:row``, with rows from 1. So it is compared and reported like every other.
@@ -32,13 +36,35 @@ def named_ids(stream: Any, id: Union[str, bool, None], what: str, strict: bool =
     at = stream.schema.get_field_index(name)
     if at < 0:
         return stream, IdColumn()
-    column = stream.column(at)
+    column = _plain_ids(stream.column(at), name, what)
+    if column.type != stream.schema.field(at).type:
+        stream = stream.set_column(at, name, column)
     if pa.types.is_nested(column.type):
         return stream, IdColumn()
+    if _is_uuid(column.type):
+        strings = _filled(column, what, keeps_nulls=strict)
+        return stream.set_column(at, name, strings), IdColumn(column, column.null_count)
     typed = None if _is_text(column.type) or pa.types.is_null(column.type) else column
     if strict or not column.null_count:
         return stream, IdColumn(typed)
     return stream.set_column(at, name, _filled(column, what)), IdColumn(typed, column.null_count)
+
+
+def _plain_ids(column: Any, name: str, what: str) -> Any:
+    """Returns ids without a dictionary of numbers, and refuses values that no column of ids can have."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    problem = problem_of_placeholder(column.type)
+    if problem:
+        raise InputError(f"the ids of {what} in `{name}` have {problem}: give strings, or whole numbers below 2**64")
+    if pa.types.is_dictionary(column.type) and not _is_text(column.type):
+        return pc.cast(column, column.type.value_type)
+    return column
+
+
+def _is_uuid(kind: Any) -> bool:
+    return getattr(kind, "extension_name", None) == "arrow.uuid"
 
 
 def _is_text(kind: Any) -> bool:
@@ -50,12 +76,12 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or views(kind))
 
 
-def _filled(column: Any, what: str) -> Any:
+def _filled(column: Any, what: str, keeps_nulls: bool = False) -> Any:
     """Returns ids as strings, with ``what:row`` in place of nulls."""
     import pyarrow as pa
 
     values = [
-        f"{what}:{row}" if value is None else value if isinstance(value, str) else str(value)
+        (None if keeps_nulls else f"{what}:{row}") if value is None else value if isinstance(value, str) else str(value)
         for row, value in enumerate(column.to_pylist(), 1)
     ]
     return pa.array(values, pa.large_string())
@@ -91,6 +117,45 @@ def located(table: Any, roles: Sequence[tuple[str, str]], ids: dict[str, IdColum
         table = table.append_column(f"{prefix}position", positions)
     if is_plain and len(_EMPTY) < _MOST_EMPTY:
         _EMPTY[key] = (empty, table)
+    return table
+
+
+def name_by_ids(table: Any, columns: Sequence[str], names: Any, ids: Any) -> Any:
+    """Returns a table whose columns with names of documents have the ids in their type.
+
+    ``names`` are the ids as the engine writes them, and ``ids`` the same ones in the type of their column. A column with
+    a name that is not among them stays as it is.
+    """
+    import pyarrow.compute as pc
+
+    if table is None or names.type == ids.type:
+        return table
+    known = names.combine_chunks()
+    for column in columns:
+        at = table.schema.get_field_index(column)
+        places = pc.index_in(table.column(at), value_set=known) if at >= 0 else None
+        if places is not None and not places.null_count:
+            table = table.set_column(at, column, ids.take(places))
+    return table
+
+
+def cast_ids(table: Any, columns: Sequence[str], ids: dict[str, IdColumn]) -> Any:
+    """Returns a table whose columns with ids as text have whole numbers where the ids of all sources are.
+
+    A row without an id is null, as in :func:`located`.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kinds = {None if column.typed is None else column.typed.type for column in ids.values()}
+    kind = next(iter(kinds))
+    if len(kinds) != 1 or kind is None or not pa.types.is_integer(kind):
+        return table
+    for column in columns:
+        at = table.schema.get_field_index(column)
+        texts = table.column(at)
+        is_missing = pc.match_substring_regex(texts, "^(data|against):")
+        table = table.set_column(at, column, pc.cast(pc.if_else(is_missing, None, texts), kind))
     return table
 
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from . import _arguments as arguments
 from . import _engine
+from ._choices import Candidates, IdField, Measure, Unit
 from ._data import Names, stream_of
 from ._files import FilePath, fingerprint_reading, parquet_input, whole_codes
-from ._ids import named_ids
+from ._ids import IdColumn, named_ids
+from ._messages import in_words_of_python
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._words import counted
 
@@ -34,9 +36,9 @@ class Index:
     >>> index
     <Index of 2 rows of 64 bits, distance 3>
     >>> index.search(["the FERRY leaves at seven!"]).to_pylist()
-    [{'query': '1', 'match': 'a', 'distance': 0}]
+    [{'query': '1', 'match': 'a', 'distance': 0, 'query_position': 0}]
     >>> index.search(["the ferry leaves at eight"], threshold=0.6).to_pylist()
-    [{'query': '1', 'match': 'a', 'similarity': 0.6}]
+    [{'query': '1', 'match': 'a', 'similarity': 0.6, 'query_position': 0}]
     >>> index.remove(["a"])["removed"], len(la.Index(path))
     (1, 1)
     """
@@ -59,7 +61,7 @@ class Index:
         data: Any,
         *,
         text: Names = "text",
-        id: Union[str, bool, None] = None,
+        id: IdField = None,
         recipe: RecipeLike = "default",
         distance: int = 3,
         plan: str = "auto",
@@ -89,8 +91,8 @@ class Index:
             "passages": arguments.whole("passages", passages, 2),
             "replace": arguments.truth("replace", replace),
         }
-        table, reading = _rows(data, text, id, strict, threads)
-        with parquet_input(table) as inputs:
+        table, reading, _ = _rows(data, text, id, strict, threads)
+        with parquet_input(table) as inputs, in_words_of_python():
             done, _ = _engine.index_build(os.fspath(path), inputs, settings, reading)
         index = cls(path)
         index.summary = json.loads(done)
@@ -101,13 +103,13 @@ class Index:
         data: Any,
         *,
         text: Names = "text",
-        id: Union[str, bool, None] = None,
+        id: IdField = None,
         strict: bool = False,
         threads: Optional[int] = None,
     ) -> dict[str, Any]:
         """Adds documents, or an array of fingerprints, and returns a summary."""
-        table, reading = _rows(data, text, id, strict, threads)
-        with parquet_input(table) as inputs:
+        table, reading, _ = _rows(data, text, id, strict, threads)
+        with parquet_input(table) as inputs, in_words_of_python():
             done, rejected = _engine.index_add(self.path, inputs, reading)
         self.summary = {**json.loads(done), "rejected_rows": rejected}
         return self.summary
@@ -123,33 +125,39 @@ class Index:
         queries: Any,
         *,
         text: Names = "text",
-        id: Union[str, bool, None] = None,
+        id: IdField = None,
         distance: Optional[int] = None,
         threshold: Optional[float] = None,
-        verify: Optional[str] = None,
-        unit: Optional[str] = None,
-        candidates: Optional[str] = None,
+        verify: Optional[Measure] = None,
+        unit: Optional[Unit] = None,
+        candidates: Optional[Candidates] = None,
         nearest: Optional[int] = None,
         first: bool = False,
         limit: Optional[int] = None,
         threads: Optional[int] = None,
     ) -> pa.Table:
-        """Returns a table ``query, match, distance``, or ``query, match, similarity`` with a measure.
+        """Returns a table ``query, match, distance, query_position``, or with ``similarity`` in place of the distance.
 
-        By ``threshold`` or ``verify``, the matches are those that :func:`pairs` finds. ``nearest`` lists so many matches
+        ``query`` is the id of a query in the type of its column, or its number from 1, and ``query_position`` its place from
+        0. ``match`` is the id of a row of the index as a string, because an index stores ids as strings.
+
+        ``queries`` are documents as in :func:`dedup`, an array of fingerprints, or one text. By ``threshold`` or
+        ``verify``, the matches are those that :func:`pairs` finds. ``nearest`` lists so many matches
         of a query, ``first`` the one that was added first, and ``limit`` at most so many, with a column ``truncated``.
         """
-        table, reading = _rows(queries, text, id, False, threads)
+        listed = [queries] if isinstance(queries, str) else queries
+        table, reading, ids = _rows(listed, text, id, False, threads)
+        named = _QueryIds(table, reading["reading"], ids)
         query = {
             "rule": arguments.rule(None, threshold, distance, candidates, None, verify, unit),
             "nearest": arguments.whole("nearest", nearest, 1),
             "first": arguments.truth("first", first),
             "limit": arguments.whole("limit", limit, 1),
         }
-        with parquet_input(table) as inputs:
-            found, done = _engine.index_search(self.path, inputs, query, reading)
+        with parquet_input(table) as inputs, in_words_of_python():
+            found, done = _engine.index_search(self.path, inputs, query, named.numbered(reading))
         self.summary = json.loads(done)
-        return found
+        return named.located(found)
 
     def info(self) -> dict[str, Any]:
         """Returns the description of the index, as ``lookalike index info --json`` prints it."""
@@ -179,12 +187,39 @@ class Index:
         return f"<Index of {counted(info['fingerprints'], 'row')} of {info['bits']} bits, distance {info['distance']}>"
 
 
+class _QueryIds:
+    """The ids of queries, which the engine is given by their numbers."""
+
+    def __init__(self, table: Any, reading: dict[str, Any], ids: Optional[IdColumn]) -> None:
+        self._has_own_numbers = ids is None
+        name = None if reading["id_row"] else reading["id"] or "id"
+        at = -1 if name is None else table.schema.get_field_index(name)
+        self._ids = None if at < 0 or ids is None else table.column(at) if ids.typed is None else ids.typed
+
+    def numbered(self, reading: dict[str, Any]) -> dict[str, Any]:
+        """Returns how the engine reads the queries, so that their ids are their numbers."""
+        if self._has_own_numbers:
+            return reading
+        return {**reading, "reading": {**reading["reading"], "id": None, "id_row": True}}
+
+    def located(self, found: Any) -> Any:
+        """Returns the matches with the ids and the positions of their queries."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        numbers = pc.cast(found["query"], pa.int64())
+        positions = numbers if self._has_own_numbers else pc.subtract(numbers, 1)
+        if self._ids is not None:
+            found = found.set_column(found.schema.get_field_index("query"), "query", self._ids.take(positions))
+        return found.append_column("query_position", positions)
+
+
 def _is_codes(data: Any) -> bool:
     return isinstance(data, np.ndarray) and data.dtype.kind in "iu"
 
 
-def _rows(data: Any, text: Names, id: Any, strict: bool, threads: Any) -> tuple[Any, dict[str, Any]]:
-    """Returns the rows as a table, and the settings of the engine for reading them."""
+def _rows(data: Any, text: Names, id: Any, strict: bool, threads: Any) -> tuple[Any, dict[str, Any], Optional[IdColumn]]:
+    """Returns the rows as a table, the settings of the engine for reading them, and the ids of documents."""
     import pyarrow as pa
 
     workers = arguments.threads(threads)
@@ -194,14 +229,15 @@ def _rows(data: Any, text: Names, id: Any, strict: bool, threads: Any) -> tuple[
         numbers = np.flatnonzero(kept).astype(str).tolist()
         texts = [f"{code:x}" for code in whole_codes(np.ma.getdata(codes)[kept])]
         table = pa.table({"id": pa.array(numbers, pa.string()), "fingerprint": pa.array(texts, pa.string())})
-        return table, fingerprint_reading(workers)
+        return table, fingerprint_reading(workers), None
     reading = arguments.reading(text, id)
-    table, _ = named_ids(stream_of(data, reading["text"]), id, "data", strict)
+    table, ids = named_ids(stream_of(data, reading["text"]), id, "data", strict)
     if isinstance(table, pa.RecordBatchReader):
         table = table.read_all()
-    return table, {
+    settings = {
         "reading": reading,
         "fingerprint": None,
         "strict": arguments.truth("strict", strict),
         "threads": workers,
     }
+    return table, settings, ids

@@ -11,6 +11,7 @@ from typing import Any, Iterable, Optional, Sequence, Union
 
 from . import _arguments as arguments
 from . import _engine
+from ._choices import Measure, Method, Unit
 from ._data import Names, stream_of, table_of_rows
 from ._errors import InputError, OutputError
 from ._recipe import Recipe, RecipeLike, recipe_of
@@ -149,11 +150,11 @@ def evaluate(
     labelled: Any,
     *,
     recipe: Union[RecipeLike, Sequence[RecipeLike]] = "default",
-    method: Union[str, Sequence[str], None] = None,
-    verify: Union[str, Sequence[str], None] = None,
+    method: Union[Method, Sequence[Method], None] = None,
+    verify: Union[Measure, Sequence[Measure], None] = None,
     distance: Optional[int] = None,
     sentences: Optional[int] = None,
-    unit: Optional[str] = None,
+    unit: Optional[Unit] = None,
     a: str = "a",
     b: str = "b",
     label: str = "label",
@@ -201,7 +202,7 @@ def evaluate(
 
 
 @dataclass(eq=False, repr=False)
-class Tuned:
+class TuningResult:
     """The result of :func:`tune`: ``recipe`` is the chosen one, ``summary`` the summary of the command.
 
     >>> import lookalike as la
@@ -224,7 +225,7 @@ class Tuned:
     cut: Optional[float]
 
     def __repr__(self) -> str:
-        return f"<Tuned {self.method} {self.verify} {self.recipe.name} at {self.cut}>"
+        return f"<TuningResult {self.method} {self.verify} {self.recipe.name} at {self.cut}>"
 
 
 def tune(
@@ -245,7 +246,7 @@ def tune(
     resamples: int = 1000,
     seed: int = 1,
     threads: Optional[int] = None,
-) -> Tuned:
+) -> TuningResult:
     """Returns the best setting for labelled texts, as ``lookalike tune`` finds it.
 
     ``goal`` is f1, or ``precision>=`` and a number. The other arguments are those of :func:`evaluate`.
@@ -255,7 +256,7 @@ def tune(
     >>> edited = [{"a": f"the {p} opens at seven", "b": f"the {p} opens at eight", "label": 1} for p in places]
     >>> others = [{"a": f"the {p} opens at seven", "b": f"there is no {p} here", "label": 0} for p in places]
     >>> la.tune(edited + others, goal="precision>=0.9", resamples=0)
-    <Tuned auto jaccard words-1 at 0.4>
+    <TuningResult auto jaccard words-1 at 0.4>
     """
     aim = arguments.needed("goal", arguments.word("goal", goal), 'a goal such as "f1"')
     table, others, labels = _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative)
@@ -263,7 +264,7 @@ def tune(
     told, toml = _engine.tune(table, others, labels, ways, recipe_of(recipe), aim)
     summary = json.loads(told)
     chosen = summary["settings"][summary["chosen"]]
-    return Tuned(summary, Recipe(toml), chosen["method"], chosen["measure"], chosen["cut"])
+    return TuningResult(summary, Recipe(toml), chosen["method"], chosen["measure"], chosen["cut"])
 
 
 def _several(name: str, given: Any) -> list[Any]:
@@ -304,3 +305,7 @@ def _ways(lowest: Any, resamples: Any, seed: Any, threads: Any) -> dict[str, Any
         "seed": arguments.whole("seed", seed, 0, 2**64 - 1),
         "threads": arguments.threads(threads),
     }
+
+
+#: Former names, under which pickles of the version before have these classes.
+Tuned = TuningResult

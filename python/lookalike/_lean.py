@@ -20,13 +20,13 @@ class LeanMinHash(_engine.MinHash):
     It is made from a MinHash (of this package or of datasketch), or from ``seed``, ``hashvalues`` and
     ``scheme``. Comparisons and indexes accept it in place of a MinHash.
 
-    >>> import lookalike as la
-    >>> minhash = la.MinHash(num_perm=16)
+    >>> from lookalike.compat.datasketch import MinHash, LeanMinHash
+    >>> minhash = MinHash(num_perm=16)
     >>> minhash.update(b"ferry")
-    >>> lean = la.LeanMinHash(minhash)
+    >>> lean = LeanMinHash(minhash)
     >>> buffer = bytearray(lean.bytesize())
     >>> lean.serialize(buffer)
-    >>> len(buffer), la.LeanMinHash.deserialize(buffer) == lean, lean.jaccard(minhash)
+    >>> len(buffer), LeanMinHash.deserialize(buffer) == lean, lean.jaccard(minhash)
     (80, True, 1.0)
     """
 

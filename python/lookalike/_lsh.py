@@ -73,10 +73,10 @@ class MinHashLSH(_engine.LshTables):
     """An index of MinHashes that finds those likely to reach a Jaccard index, as in ``datasketch``.
 
     The parameters are those of datasketch. Keys are any hashable values. ``storage_config`` is memory, or
-    ``{"type": "redis", …}``, which returns a :class:`~lookalike.RedisMinHashLSH`; other storages are refused.
+    ``{"type": "redis", …}``, which returns a :class:`RedisMinHashLSH`; other storages are refused.
 
-    >>> import lookalike as la
-    >>> lsh = la.MinHashLSH(threshold=0.9, num_perm=128)
+    >>> from lookalike.compat.datasketch import MinHashLSH
+    >>> lsh = MinHashLSH(threshold=0.9, num_perm=128)
     >>> lsh.b, lsh.r
     (5, 25)
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any, Iterable, Sequence
 
 #: Bars of a histogram and largest clusters that are shown.
@@ -10,6 +9,14 @@ _BARS = 10
 _CLUSTERS = 5
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
+
+
+def escape(text: str) -> str:
+    """Returns a text as HTML."""
+    # The module has a table of all named characters, which few programs need.
+    from html import escape
+
+    return escape(text)
 
 
 def page(title: str, *parts: str) -> str:

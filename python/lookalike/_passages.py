@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, NamedTuple, 
 
 from . import _arguments as arguments
 from . import _engine, _notebook
+from ._choices import IdField, Offsets, PassageOrder
 from ._data import Names, stream_of
 from ._errors import SettingError
-from ._ids import named_ids
+from ._ids import cast_ids, named_ids
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
+from ._result_tables import ResultTable
 from ._run import Window, window_of
 from ._texts import text_of
 from ._words import counted, omissions
@@ -30,7 +32,7 @@ BaseTexts = Union[str, Iterable[str], None]
 MOST_WORDS = 10_000
 
 
-class Spot(NamedTuple):
+class PassagePlace(NamedTuple):
     """The place of a passage in one text: in characters, as Python slices strings, and in bytes of UTF-8.
     ``line`` is the line in which it begins, from 1.
 
@@ -38,7 +40,7 @@ class Spot(NamedTuple):
     >>> text = "渡船七点离开岛上。"
     >>> found = la.passages(text, "他说：" + text, min_length=2)[0]
     >>> found.b
-    Spot(start=3, end=11, start_byte=9, end_byte=33, line=1)
+    PassagePlace(start=3, end=11, start_byte=9, end_byte=33, line=1)
     """
 
     start: int
@@ -58,14 +60,14 @@ class SharedPassage(NamedTuple):
     (5, 1.0, 'verbatim')
     """
 
-    a: Spot
-    b: Spot
+    a: PassagePlace
+    b: PassagePlace
     length: int
     similarity: float
     kind: str
 
 
-class SharedPassages:
+class SharedPassages(ResultTable):
     """What two texts share, a sequence of :class:`SharedPassage`, ascending by the place in ``b``.
 
     ``share_of_a`` and ``share_of_b`` are the shares of the words of either text that lie in passages. ``directed`` is
@@ -84,11 +86,22 @@ class SharedPassages:
 
     def __init__(self, found: Mapping[str, Any]) -> None:
         self._passages = [
-            SharedPassage(Spot(*a), Spot(*b), length, similarity, kind)
+            SharedPassage(PassagePlace(*a), PassagePlace(*b), length, similarity, kind)
             for a, b, length, similarity, kind in found["passages"]
         ]
         self.share_of_a: float = found["share_of_a"]
         self.share_of_b: float = found["share_of_b"]
+
+    def to_arrow(self) -> pa.Table:
+        """Returns a table ``a_start, a_end, b_start, b_end, length, similarity, kind``, in characters from 0."""
+        import pyarrow as pa
+
+        rows = [(*one.a[:2], *one.b[:2], *one[2:]) for one in self._passages]
+        whole = pa.int64()
+        fields = {"a_start": whole, "a_end": whole, "b_start": whole, "b_end": whole, "length": whole}
+        fields.update(similarity=pa.float64(), kind=pa.string())
+        columns = zip(*rows) if rows else ((),) * len(fields)
+        return pa.table([pa.array(values, kind) for values, kind in zip(columns, fields.values())], list(fields))
 
     def __len__(self) -> int:
         return len(self._passages)
@@ -105,7 +118,7 @@ class SharedPassages:
 
 
 @dataclass(eq=False, repr=False)
-class Passages:
+class Passages(ResultTable):
     """The passages of the documents of a table.
 
     >>> import lookalike as la
@@ -126,6 +139,10 @@ class Passages:
     #: Summary of the run, as ``lookalike passages --json`` prints it; ``missing_ids`` counts the rows of the data that
     #: have no id, whose id is ``data:row``.
     summary: dict[str, Any]
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the passages as a table of pyarrow."""
+        return self.passages
 
     @property
     def directed(self) -> bool:
@@ -173,13 +190,13 @@ def passages(
     recipe: RecipeLike = "default",
     against: Any = None,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     max_documents: Union[int, str, None] = None,
     time: Optional[str] = None,
     window: Optional[Window] = None,
     within: Optional[str] = None,
-    offsets: str = "characters",
-    order: str = "position",
+    offsets: Offsets = "characters",
+    order: PassageOrder = "position",
     strict: bool = False,
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,
@@ -195,13 +212,13 @@ def passages(
     recipe: RecipeLike = "default",
     against: Any = None,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     max_documents: Union[int, str, None] = None,
     time: Optional[str] = None,
     window: Optional[Window] = None,
     within: Optional[str] = None,
-    offsets: str = "characters",
-    order: str = "position",
+    offsets: Offsets = "characters",
+    order: PassageOrder = "position",
     strict: bool = False,
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,
@@ -276,12 +293,14 @@ def passages(
         "strict": arguments.truth("strict", strict),
     }
     names = options["reading"]["text"]
-    others = None if against is None else named_ids(stream_of(against, names, "against"), id, "against", strict)[0]
-    stream, ids = named_ids(stream_of(a, names), id, "data", strict)
+    others, ids = None, {}
+    if against is not None:
+        others, ids["against"] = named_ids(stream_of(against, names, "against"), id, "against", strict)
+    stream, ids["data"] = named_ids(stream_of(a, names), id, "data", strict)
     with teller(progress) as told:
         found = _engine.passages(stream, others, options, told)
-    summary = {**json.loads(found["summary"]), "missing_ids": ids.missing}
-    return Passages(found["passages"], found["rejected"], summary)
+    summary = {**json.loads(found["summary"]), "missing_ids": ids["data"].missing}
+    return Passages(cast_ids(found["passages"], ["document", "source"], ids), found["rejected"], summary)
 
 
 def _list_base_texts(base: BaseTexts) -> list[str]:
@@ -313,3 +332,7 @@ def document_limit(value: Any) -> Union[int, str, None]:
     if isinstance(value, float):
         arguments.refuse("max_documents", value, wanted)
     return arguments.whole("max_documents", value, 1)
+
+
+#: Former names, under which pickles of the version before have these classes.
+Spot = PassagePlace

@@ -5,13 +5,12 @@ Files are read into memory with pyarrow. The command reads any amount, more form
 
 from __future__ import annotations
 
-import glob
 import io
 import os
-import urllib.request
-from typing import Any, Callable, Iterable, Union
+import re
+from typing import Any, Callable, Iterable, NoReturn, Union
 
-from ._errors import InputError
+from ._errors import InputError, SettingError
 
 FilePath = Union[str, "os.PathLike[str]"]
 
@@ -22,10 +21,38 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 
 def is_path(data: Any) -> bool:
-    """Returns True for a path or a URL, and for a list of ``os.PathLike``."""
-    if isinstance(data, (str, os.PathLike)):
+    """Returns True for an ``os.PathLike``, a list of these, and a URL. Other strings are texts."""
+    if isinstance(data, str):
+        return is_url(data)
+    if isinstance(data, os.PathLike):
         return True
     return isinstance(data, (list, tuple)) and bool(data) and all(isinstance(one, os.PathLike) for one in data)
+
+
+def is_url(text: str) -> bool:
+    """Returns True for a URL: a scheme, ``://``, and no white space."""
+    scheme, mark, _ = text.partition("://")
+    return bool(mark) and scheme.isascii() and scheme.replace("+", "").isalnum() and not any(map(str.isspace, text))
+
+
+def refuse_string(what: str, text: str) -> NoReturn:
+    """Refuses a string where a list of texts or a path is meant."""
+    shown = repr(text)
+    if len(shown) > 40:
+        raise InputError(f"{what} is a string: give [text] for one text, or pathlib.Path(...) for files")
+    raise InputError(f"{what} is the string {shown}: give [{shown}] for one text, or pathlib.Path({shown}) for files")
+
+
+def read_source(data: Any, source: Any) -> Any:
+    """Returns the data, or the rows of the files that ``source`` names in their place."""
+    if source is None:
+        return data
+    if data is not None:
+        raise SettingError("data and source were both given: give the data, or the files as source")
+    several = source if isinstance(source, (list, tuple)) else [source]
+    if not several or not all(isinstance(one, (str, os.PathLike)) for one in several):
+        raise SettingError(f"source is {source!r}: give a path, a pattern, a directory or a URL, or a list of these")
+    return read_paths(several, "source")
 
 
 def read_paths(data: Any, what: str = "data") -> Any:
@@ -39,8 +66,10 @@ def read_paths(data: Any, what: str = "data") -> Any:
 
 
 def _expand(path: str, what: str) -> list[str]:
-    if "://" in path:
+    if path.startswith(("http://", "https://")):
         return [path]
+    if "://" in path:
+        return _expand_url(path, what)
     if os.path.isdir(path):
         found = sorted(os.path.join(path, name) for name in os.listdir(path) if _reader_of(name))
         if not found:
@@ -48,12 +77,45 @@ def _expand(path: str, what: str) -> list[str]:
         return found
     if os.path.exists(path):
         return [path]
+    import glob
+
     found = sorted(glob.glob(path, recursive=True))
     if not found:
         raise InputError(
             f"{what} is {path!r}, and no file has that name: give a path, a pattern, a URL, a table or a list of texts"
         )
     return found
+
+
+def _expand_url(url: str, what: str) -> list[str]:
+    """Returns the objects of a store that a URL names: one, those of a pattern, or those below a prefix."""
+    from pyarrow import fs
+
+    scheme, _, rest = url.partition("://")
+    is_pattern = any(mark in rest for mark in "*?[")
+    # The part before the first pattern is the place that is listed.
+    place = re.split(r"[*?\[]", rest, maxsplit=1)[0].rpartition("/")[0] if is_pattern else rest
+    system, inner = fs.FileSystem.from_uri(f"{scheme}://{place}")
+    if not is_pattern and system.get_file_info(inner).type != fs.FileType.Directory:
+        return [url]
+    infos = system.get_file_info(fs.FileSelector(inner, recursive=is_pattern, allow_not_found=True))
+    names = [info.path.removeprefix(inner).lstrip("/") for info in infos if info.type == fs.FileType.File]
+    base = f"{scheme}://{place.rstrip('/')}/"
+    if is_pattern:
+        wanted = _pattern_of(rest.removeprefix(place).lstrip("/"))
+        found = sorted(base + name for name in names if wanted.fullmatch(name))
+    else:
+        found = sorted(base + name for name in names if _reader_of(name))
+    if not found:
+        raise InputError(f"{what} is {url!r}, and the store has no object of that name or pattern in a known format")
+    return found
+
+
+def _pattern_of(pattern: str) -> re.Pattern[str]:
+    """Returns a pattern of names as a regular expression: ``*`` stays within a part of a path, ``**`` does not."""
+    parts = re.split(r"(\*\*/?|\*|\?|\[[^\]]+\])", pattern)
+    marks = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(marks.get(part, part if part.startswith("[") else re.escape(part)) for part in parts))
 
 
 def _read(path: str, what: str) -> Any:
@@ -72,6 +134,8 @@ def _open(path: str) -> Any:
 
     compression = next((kind for ending, kind in _COMPRESSIONS.items() if path.endswith(ending)), None)
     if path.startswith(("http://", "https://")):
+        import urllib.request
+
         with urllib.request.urlopen(path) as answer:
             source: Any = io.BytesIO(answer.read())
     elif "://" in path:

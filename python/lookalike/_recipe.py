@@ -6,14 +6,10 @@ import json
 import numbers
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Union
+from typing import Any, ClassVar, Union
 
 from . import _engine
 from ._errors import RecipeError
-
-#: Names of the built-in recipes; ``default`` stands for the first.
-RECIPES: tuple[str, ...] = tuple(_engine.RECIPES)
-
 
 class Recipe(_engine.RecipeBase):
     """The settings that turn texts into features and sketches.
@@ -30,6 +26,9 @@ class Recipe(_engine.RecipeBase):
 
     Two recipes are equal if all their fingerprints are equal; the names are ignored.
     """
+
+    #: Names of the built-in recipes; ``default`` stands for the first.
+    built_in: ClassVar[tuple[str, ...]] = tuple(_engine.RECIPES)
 
     def __new__(
         cls, recipe: Union[str, "os.PathLike[str]", Mapping[str, Any]] = "default", /, **changes: Any
@@ -60,7 +59,7 @@ def recipe_of(recipe: RecipeLike) -> Recipe:
     """Returns a recipe from a `Recipe`, a name, a file, TOML or a dictionary."""
     if isinstance(recipe, Recipe):
         return recipe
-    if not isinstance(recipe, str) or (recipe != "default" and recipe not in RECIPES):
+    if not isinstance(recipe, str) or (recipe != "default" and recipe not in Recipe.built_in):
         return Recipe(recipe)
     if recipe not in _LOADED:
         _LOADED[recipe] = Recipe(recipe)

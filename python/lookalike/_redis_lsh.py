@@ -57,9 +57,9 @@ class RedisMinHashLSH:
     …}}``. A value ``{"env": NAME, "default": …}`` is read from an environment variable. Indexes of one ``basename``
     share their content. Keys are pickled unless ``prepickle=False``; they are then bytes.
 
-    >>> import lookalike as la
+    >>> from lookalike.compat.datasketch import MinHashLSH
     >>> config = {"type": "redis", "basename": b"news", "redis": {"host": "localhost", "port": 6379}}
-    >>> lsh = la.MinHashLSH(threshold=0.5, storage_config=config)  # doctest: +SKIP
+    >>> lsh = MinHashLSH(threshold=0.5, storage_config=config)  # doctest: +SKIP
 
     Unpickling a key can run code that somebody put into the database, so use a database that only you can write to.
     """
@@ -187,7 +187,7 @@ class RedisMinHashLSH:
 
     def insertion_session(self, buffer_size: int = _SESSION_COMMANDS) -> "_RedisSession":
         """Returns a context manager whose insertions are sent together, at its end or every ``buffer_size``
-        commands. Threads can share it. Its end raises :class:`~lookalike.OutputError` if documents could not be
+        commands. Threads can share it. Its end raises :class:`~lookalike.errors.OutputError` if documents could not be
         inserted, also because another client has inserted their keys meanwhile."""
         return _RedisSession(self, buffer_size)
 

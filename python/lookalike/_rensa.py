@@ -104,8 +104,8 @@ class RMinHashDigestMatrix:
     ``numpy.asarray`` gives the rows as an array of uint32. The calls ``digest_matrix_from_…`` of :class:`RMinHash` make
     a matrix.
 
-    >>> import lookalike as la
-    >>> matrix = la.RMinHash.digest_matrix_from_token_sets([["the", "ferry"], ["a", "bridge"]], 128, 42)
+    >>> from lookalike.compat.rensa import RMinHash
+    >>> matrix = RMinHash.digest_matrix_from_token_sets([["the", "ferry"], ["a", "bridge"]], 128, 42)
     >>> matrix.len(), matrix.get_num_perm()
     (2, 128)
     """
@@ -147,8 +147,8 @@ class RMinHash(_TokenMinHash):
     ``update`` takes an iterable of strings or bytes. The values differ from those of :class:`MinHash`, and the two do
     not compare.
 
-    >>> import lookalike as la
-    >>> a, b = la.RMinHash(128, 42), la.RMinHash(128, 42)
+    >>> from lookalike.compat.rensa import RMinHash
+    >>> a, b = RMinHash(128, 42), RMinHash(128, 42)
     >>> a.update("the ferry leaves at seven".split())
     >>> b.update("the ferry leaves at eight".split())
     >>> a.jaccard(b)
@@ -165,7 +165,8 @@ class RMinHash(_TokenMinHash):
         cls, token_sets: Iterable[Any], num_perm: int, seed: int
     ) -> RMinHashDigestMatrix:
         """Returns the digests of lists of tokens as a matrix."""
-        return cls._matrix_of_hashes(_engine.hash_token_sets(token_sets), num_perm, seed)
+        signed = cls.from_token_sets(token_sets, num_perm, seed)
+        return RMinHashDigestMatrix((one.digest() for one in signed), num_perm)
 
     @classmethod
     def digest_matrix_from_token_byte_sets(
@@ -223,8 +224,8 @@ class RMinHash(_TokenMinHash):
 class CMinHash(_TokenMinHash):
     """A MinHash by two permutations, with the calls and the values of ``rensa.CMinHash``.
 
-    >>> import lookalike as la
-    >>> minhash = la.CMinHash(num_perm=128, seed=42)
+    >>> from lookalike.compat.rensa import CMinHash
+    >>> minhash = CMinHash(num_perm=128, seed=42)
     >>> minhash.update(["the", "ferry"])
     >>> len(minhash.digest())
     128
@@ -276,9 +277,9 @@ def _minhashes_of_rows(matrix: RMinHashDigestMatrix) -> Iterable[RMinHash]:
 class RMinHashLSH(_engine.NumberLsh):
     """An index of RMinHashes under whole numbers, as ``rensa.RMinHashLSH``.
 
-    >>> import lookalike as la
-    >>> lsh = la.RMinHashLSH(threshold=0.8, num_perm=128, num_bands=16)
-    >>> a, b = la.RMinHash.from_token_sets([["the", "ferry"], ["a", "bridge"]], 128, 42)
+    >>> from lookalike.compat.rensa import RMinHash, RMinHashLSH
+    >>> lsh = RMinHashLSH(threshold=0.8, num_perm=128, num_bands=16)
+    >>> a, b = RMinHash.from_token_sets([["the", "ferry"], ["a", "bridge"]], 128, 42)
     >>> lsh.insert(7, a)
     >>> lsh.query(a), lsh.query(b)
     ([7], [])
@@ -472,8 +473,8 @@ class _Deduplicator(Generic[_Kept]):
 class CMinHashDeduplicator(_Deduplicator[CMinHash]):
     """Keeps one of similar CMinHashes, as ``rensa.CMinHashDeduplicator``. It compares each with all that are kept.
 
-    >>> import lookalike as la
-    >>> kept = la.CMinHashDeduplicator(threshold=0.8, num_perm=128)
+    >>> from lookalike.compat.rensa import CMinHashDeduplicator
+    >>> kept = CMinHashDeduplicator(threshold=0.8, num_perm=128)
     >>> kept.add("a", ["the", "ferry"]), kept.add("b", ["the", "ferry"])
     (True, False)
     """
@@ -489,8 +490,8 @@ class RMinHashDeduplicator(_Deduplicator[RMinHash]):
 
     With ``use_lsh`` it compares a MinHash only with those that share a band.
 
-    >>> import lookalike as la
-    >>> kept = la.RMinHashDeduplicator(threshold=0.8, num_perm=128, use_lsh=True)
+    >>> from lookalike.compat.rensa import RMinHashDeduplicator
+    >>> kept = RMinHashDeduplicator(threshold=0.8, num_perm=128, use_lsh=True)
     >>> kept.add_pairs([("a", ["the", "ferry"]), ("b", ["the", "ferry"]), ("c", ["a", "bridge"])])
     [True, False, True]
     """

@@ -6,29 +6,36 @@ import datetime
 import json
 import numbers
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _arguments as arguments
 from . import _engine, _notebook
+from ._choices import Candidates, IdField, Measure, Method, Unit
 from ._data import Names, held, refuse_added, select, stream_of, with_added
-from ._errors import SettingError
-from ._ids import IdColumn, located, named_ids
+from ._errors import InputError, SettingError
+from ._ids import IdColumn, located, name_by_ids, named_ids
+from ._paths import FilePath, read_source
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
+from ._result_tables import ResultTable, pandas_of, polars_of
 from ._words import counted, omissions
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 Window = Union[str, float, datetime.timedelta]
 #: A rule by its name, a table by its path, or weights by numbers of copies.
 WeightBy = Union[str, "os.PathLike[str]", Mapping[int, float]]
 Features = Union[str, Callable[[str], Iterable[str]], None]
+#: Files in place of data.
+Source = Union[FilePath, Sequence[FilePath], None]
 
 #: Name of the column that a function for features fills.
 _FEATURES = "features of a function"
@@ -79,6 +86,20 @@ class Deduplicated:
         renamed = self.removed.select(["kept", "id", "similarity"])
         return renamed.rename_columns(["a", "b", "similarity"])
 
+    def to_arrow(self, table: Literal["removed", "clusters", "pairs"] = "removed") -> pa.Table:
+        """Returns the removed rows, or the clusters or the pairs, as a table of pyarrow."""
+        arguments.one_of("table", table, ("removed", "clusters", "pairs"))
+        found: pa.Table = getattr(self, table)
+        return found
+
+    def to_pandas(self, table: Literal["removed", "clusters", "pairs"] = "removed") -> pd.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
+        return pandas_of(self.to_arrow(table))
+
+    def to_polars(self, table: Literal["removed", "clusters", "pairs"] = "removed") -> pl.DataFrame:
+        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
+        return polars_of(self.to_arrow(table))
+
     @property
     def missing_ids(self) -> int:
         """Number of rows that have no id. In results they are known by their positions; where ids are strings, their
@@ -102,7 +123,7 @@ class Deduplicated:
 
 
 @dataclass(eq=False, repr=False)
-class Pairs:
+class Pairs(ResultTable):
     """The result of :func:`pairs`.
 
     >>> import lookalike as la
@@ -121,6 +142,10 @@ class Pairs:
     #: Summary of the run, as ``lookalike pairs --json`` prints it; ``missing_ids`` counts the rows of the data that
     #: have no id.
     summary: dict[str, Any]
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the pairs as a table of pyarrow."""
+        return self.pairs
 
     @property
     def missing_ids(self) -> int:
@@ -145,19 +170,20 @@ def _rejected_html(rejected: list[tuple[int, str]]) -> str:
 
 
 def dedup(
-    data: Any,
+    data: Any = None,
     *,
+    source: Source = None,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     threshold: Optional[float] = None,
-    method: Optional[str] = None,
+    method: Optional[Method] = None,
     distance: Optional[int] = None,
-    candidates: Optional[str] = None,
+    candidates: Optional[Candidates] = None,
     sentences: Optional[int] = None,
     recipe: RecipeLike = "default",
     forms: Union[str, "os.PathLike[str]", None] = None,
-    verify: Optional[str] = None,
-    unit: Optional[str] = None,
+    verify: Optional[Measure] = None,
+    unit: Optional[Unit] = None,
     keep: Optional[str] = None,
     within: Optional[str] = None,
     window: Optional[Window] = None,
@@ -181,7 +207,9 @@ def dedup(
 
     ``data`` is a table or frame of pyarrow, polars, pandas or datasets, anything with
     ``__arrow_c_stream__``, a dictionary of columns, or a list of strings or of dictionaries. Arrow strings are read
-    without a copy. A string is the path, pattern or URL of files, and the result then is a table of pyarrow.
+    without a copy. A text is always an element of a list or a column. A ``pathlib.Path`` or a URL names files, and so does
+    ``source``, in place of ``data``: a path, a pattern, a directory or a URL, or a list of these. The result then is a table
+    of pyarrow.
 
     ``features`` names a field with lists of features (tokens, say) that replace the text, or is a function from a text
     to such a list.
@@ -243,7 +271,7 @@ def dedup(
     names = options["reading"]["text"]
     counted = copy_options(keep_count, drop_all, copies, sources, most_sources, weight, weight_by)
     fields = _added_names(counted)
-    data = held(data)
+    data = held(read_source(data, source))
     refuse_added(data, fields)
     inputs = _Inputs(data, against, names, id, features, strict)
     with teller(progress) as told:
@@ -256,11 +284,14 @@ def dedup(
         if counted["sources"]:
             name = counted["sources"][1]
             added[name] = [json.loads(values) for values in added[name]]
+    removed = located(found["removed"], [("id", ""), ("kept", "kept_")], inputs.ids)
+    clusters = located(found["clusters"], [("id", "")], inputs.ids)
+    names = found["clusters"]["id"]
     return Deduplicated(
         _added=added,
         kept_rows=found["kept"],
-        removed=located(found["removed"], [("id", ""), ("kept", "kept_")], inputs.ids),
-        clusters=located(found["clusters"], [("id", "")], inputs.ids),
+        removed=name_by_ids(removed, ["cluster"], names, clusters["id"]),
+        clusters=name_by_ids(clusters, ["cluster", "representative", "component"], names, clusters["id"]),
         rejected=found["rejected"],
         summary=inputs.counted_summary(found["summary"]),
         _data=data,
@@ -268,19 +299,20 @@ def dedup(
 
 
 def pairs(
-    data: Any,
+    data: Any = None,
     *,
+    source: Source = None,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     threshold: Optional[float] = None,
-    method: Optional[str] = None,
+    method: Optional[Method] = None,
     distance: Optional[int] = None,
-    candidates: Optional[str] = None,
+    candidates: Optional[Candidates] = None,
     sentences: Optional[int] = None,
     recipe: RecipeLike = "default",
     forms: Union[str, "os.PathLike[str]", None] = None,
-    verify: Optional[str] = None,
-    unit: Optional[str] = None,
+    verify: Optional[Measure] = None,
+    unit: Optional[Unit] = None,
     within: Optional[str] = None,
     window: Optional[Window] = None,
     time: Optional[str] = None,
@@ -316,7 +348,7 @@ def pairs(
     )
     copies = _copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
     arguments.truth("apart", apart)
-    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
+    inputs = _Inputs(read_source(data, source), against, options["reading"]["text"], id, features, strict)
     with teller(progress) as told:
         found = _engine.pairs(inputs.data, inputs.against, options, copies, apart, told)
     return Pairs(
@@ -371,7 +403,7 @@ class _Inputs:
         data: Any,
         against: Any,
         names: list[str],
-        id: Union[str, bool, None],
+        id: IdField,
         features: Features,
         strict: bool,
     ) -> None:
@@ -399,9 +431,22 @@ def with_features(stream: Any, names: list[str], features: Features) -> Any:
     table = stream.read_all() if isinstance(stream, pa.RecordBatchReader) else stream
     columns = [table[name].to_pylist() for name in names]
     lists = [
-        None if None in row else list(features("\n".join(row))) for row in zip(*columns)
+        None if None in row else _features_of(features, "\n".join(row), at) for at, row in enumerate(zip(*columns))
     ]
     return table.append_column(_FEATURES, pa.array(lists, pa.list_(pa.large_string())))
+
+
+def _features_of(features: Callable[[str], Iterable[str]], text: str, at: int) -> list[str]:
+    """Returns the features of a text, and refuses what is no list of strings."""
+    given = features(text)
+    several = given if isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping)) else None
+    listed = None if several is None else list(several)
+    if listed is None or not all(isinstance(one, str) for one in listed):
+        wrong = given if listed is None else next(one for one in listed if not isinstance(one, str))
+        place = f"for the text at position {at}"
+        found = f"{wrong!r}, of the type {type(wrong).__name__}" if listed is None else f"a list with {wrong!r}"
+        raise InputError(f"the function features gave {found}, {place}: it must give a list of strings")
+    return listed
 
 
 def _copies(all: bool, distinct: bool) -> str:

@@ -28,8 +28,8 @@ class Simhash:
     ``value`` is a text, a number, another Simhash, a list of tokens, a list of tokens with weights, or a
     dictionary from token to weight.
 
-    >>> import lookalike as la
-    >>> a, b = la.Simhash("How are you? I am fine."), la.Simhash("How are u? I am fine.")
+    >>> from lookalike.compat.simhash import Simhash
+    >>> a, b = Simhash("How are you? I am fine."), Simhash("How are u? I am fine.")
     >>> a.distance(b)
     12
     """
@@ -175,9 +175,9 @@ def _recipe(bits: int) -> Recipe:
 class SimhashIndex:
     """An index that finds fingerprints within ``k`` bits, as in ``simhash.SimhashIndex``.
 
-    >>> import lookalike as la
-    >>> index = la.SimhashIndex([("1", la.Simhash(0b1010))], k=3)
-    >>> index.get_near_dups(la.Simhash(0b1000))
+    >>> from lookalike.compat.simhash import Simhash, SimhashIndex
+    >>> index = SimhashIndex([("1", Simhash(0b1010))], k=3)
+    >>> index.get_near_dups(Simhash(0b1000))
     ['1']
     """
 

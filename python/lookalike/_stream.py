@@ -8,6 +8,7 @@ from typing import Any, Iterable, Mapping, Optional, Union
 
 from . import _arguments as arguments
 from . import _engine
+from ._choices import Candidates, Measure, Method, Unit
 from ._files import FilePath
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._run import Window, window_of
@@ -45,12 +46,12 @@ class Stream(_engine.StreamBase):
         skew: float = 0.0,
         refresh: bool = False,
         recipe: RecipeLike = "default",
-        method: Optional[str] = None,
+        method: Optional[Method] = None,
         distance: Optional[int] = None,
-        candidates: Optional[str] = None,
+        candidates: Optional[Candidates] = None,
         sentences: Optional[int] = None,
-        verify: Optional[str] = None,
-        unit: Optional[str] = None,
+        verify: Optional[Measure] = None,
+        unit: Optional[Unit] = None,
     ) -> "Stream":
         rule = arguments.rule(method, threshold, distance, candidates, sentences, verify, unit)
         known, span = recipe_of(recipe), window_of(window)
@@ -70,6 +71,8 @@ class Stream(_engine.StreamBase):
         self, documents: Iterable[Union[str, Mapping[str, Any]]]
     ) -> list[_engine.StreamVerdict]:
         """Inserts texts, or dictionaries ``{"text", "id", "time"}``, in order, and returns their verdicts."""
+        if isinstance(documents, (str, bytes, Mapping)):
+            arguments.refuse("documents", documents, "a list of texts or of dictionaries; insert takes a single text")
         return [
             self.insert(one)
             if isinstance(one, str)
@@ -97,6 +100,14 @@ class Stream(_engine.StreamBase):
 
     def __repr__(self) -> str:
         return f"<Stream of {counted(len(self), 'kept document')} of {self.seq}>"
+
+
+def _refuse_truth(self: _engine.StreamVerdict) -> bool:
+    raise TypeError("a verdict has no truth value: use its is_kept, or compare its verdict with 'duplicate'")
+
+
+# Without it every verdict would be true, also that of a duplicate.
+_engine.StreamVerdict.__bool__ = _refuse_truth  # type: ignore[attr-defined]
 
 
 def _restored(cls: type[Stream], settings: dict[str, Any], rows: Any, following: int) -> Stream:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _arguments as arguments
 from . import _engine, _notebook
+from ._choices import Candidates, IdField, Measure, Method, Unit
 from ._data import Names, stream_of
 from ._errors import InputError
 from ._recipe import RecipeLike, recipe_of
+from ._result_tables import ResultTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-class Figure(NamedTuple):
+class MeasuredValue(NamedTuple):
     """One similarity or distance of two texts.
 
     ``kind`` is similarity, distance, estimate or biased estimate. ``value`` is None if it is undefined;
@@ -20,7 +25,7 @@ class Figure(NamedTuple):
 
     >>> import lookalike as la
     >>> la.compare("the ferry leaves at seven", "the ferry leaves at eight").figures["Jaccard"]
-    Figure(value=0.6, kind='similarity', detail='features: 4 and 4, 3 shared')
+    MeasuredValue(value=0.6, kind='similarity', detail='features: 4 and 4, 3 shared')
     """
 
     value: Optional[float]
@@ -43,7 +48,7 @@ class Feature(NamedTuple):
 
 
 @dataclass(eq=False)
-class Steps:
+class RecipeSteps:
     """The steps of a recipe for one text, from normalisation to sketches.
 
     >>> import lookalike as la
@@ -65,10 +70,10 @@ class Steps:
 
 
 @dataclass(eq=False, repr=False)
-class Comparison:
+class Comparison(ResultTable):
     """The result of :func:`compare`.
 
-    ``match`` is True if a run takes the texts for near-duplicates, ``method`` is the route by which it
+    ``match`` is True if a run takes the texts for near-duplicates, which is also the truth value; ``method`` is the route by which it
     finds them, ``similarity`` their similarity by the measure and ``why`` the reason in words.
     ``distance`` is the number of bits in which their fingerprints differ. ``figures`` has every similarity
     by its name; ``a`` and ``b`` are the steps of both texts.
@@ -86,9 +91,23 @@ class Comparison:
     similarity: Optional[float]
     why: str
     distance: Optional[int]
-    figures: dict[str, Figure]
-    a: Steps
-    b: Steps
+    figures: dict[str, MeasuredValue]
+    a: RecipeSteps
+    b: RecipeSteps
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the figures as a table ``figure, value, kind, detail`` of pyarrow."""
+        import pyarrow as pa
+
+        names = pa.array(list(self.figures), pa.string())
+        values = pa.array([figure.value for figure in self.figures.values()], pa.float64())
+        kinds, details = (
+            pa.array([figure[at] for figure in self.figures.values()], pa.string()) for at in (1, 2)
+        )
+        return pa.table({"figure": names, "value": values, "kind": kinds, "detail": details})
+
+    def __bool__(self) -> bool:
+        return self.match
 
     def __repr__(self) -> str:
         verdict = "match" if self.match else "no match"
@@ -102,8 +121,8 @@ class Comparison:
         return _notebook.page(repr(self)[1:-1], _notebook.table(["figure", "value", "kind", "detail"], rows))
 
 
-def _steps(told: dict[str, Any]) -> Steps:
-    return Steps(**{**told, "features": [Feature(*feature) for feature in told["features"]]})
+def _steps(told: dict[str, Any]) -> RecipeSteps:
+    return RecipeSteps(**{**told, "features": [Feature(*feature) for feature in told["features"]]})
 
 
 def compare(
@@ -112,12 +131,12 @@ def compare(
     *,
     recipe: RecipeLike = "default",
     threshold: Optional[float] = None,
-    method: Optional[str] = None,
+    method: Optional[Method] = None,
     distance: Optional[int] = None,
-    candidates: Optional[str] = None,
+    candidates: Optional[Candidates] = None,
     sentences: Optional[int] = None,
-    verify: Optional[str] = None,
-    unit: Optional[str] = None,
+    verify: Optional[Measure] = None,
+    unit: Optional[Unit] = None,
 ) -> Comparison:
     """Compares two texts by every step and every similarity. The arguments are those of :func:`dedup`.
 
@@ -128,7 +147,7 @@ def compare(
     """
     asked = arguments.rule(method, threshold, distance, candidates, sentences, verify, unit)
     told = _engine.compare(text_of("a", a), text_of("b", b), recipe_of(recipe), asked)
-    figures = {name: Figure(*figure) for name, figure in told["figures"].items()}
+    figures = {name: MeasuredValue(*figure) for name, figure in told["figures"].items()}
     return Comparison(**{**told, "figures": figures, "a": _steps(told["a"]), "b": _steps(told["b"])})
 
 
@@ -147,7 +166,7 @@ def segment(
     *,
     recipe: RecipeLike = _engine.SEGMENTING,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     weights: bool = False,
     threads: Optional[int] = None,
 ) -> Any:
@@ -165,3 +184,8 @@ def segment(
     stream = stream_of(data, reading["text"])
     arguments.truth("weights", weights)
     return _engine.segment(stream, recipe_of(recipe), reading, weights, arguments.threads(threads))
+
+
+#: Former names, under which pickles of the version before have these classes.
+Figure = MeasuredValue
+Steps = RecipeSteps

@@ -18,8 +18,8 @@ class WeightedMinHash:
 
     It is made by a :class:`WeightedMinHashGenerator`, and indexes accept it in place of a MinHash.
 
-    >>> import lookalike as la
-    >>> generator = la.WeightedMinHashGenerator(dim=3, sample_size=64)
+    >>> from lookalike.compat.datasketch import WeightedMinHashGenerator
+    >>> generator = WeightedMinHashGenerator(dim=3, sample_size=64)
     >>> a, b = generator.minhash([1, 3, 0]), generator.minhash([1, 3, 0])
     >>> a == b, a.jaccard(b), len(a)
     (True, 1.0, 64)
@@ -77,8 +77,8 @@ class WeightedMinHash:
 class WeightedMinHashGenerator:
     """Draws weighted MinHashes of vectors with ``dim`` weights, equal to those of ``datasketch``.
 
-    >>> import lookalike as la
-    >>> generator = la.WeightedMinHashGenerator(dim=3)
+    >>> from lookalike.compat.datasketch import WeightedMinHashGenerator
+    >>> generator = WeightedMinHashGenerator(dim=3)
     >>> generator.minhash([4, 0, 2]).hashvalues.shape
     (128, 2)
     """

@@ -20,6 +20,7 @@ from data_juicer.core.data import NestedDataset
 from data_juicer.ops.base_op import OPERATORS, Deduplicator
 from loguru import logger
 
+from lookalike._choices import Offsets
 from lookalike._data import with_texts
 from lookalike._errors import SettingError
 from lookalike._passages import passages
@@ -176,7 +177,7 @@ class LookalikePassagesDeduplicator(_CorpusOperator):
 
     def process(self, dataset: Any, show_num: int = 0) -> tuple[Any, dict[int, list[Any]]]:
         """Returns the samples, and at most ``show_num`` pairs of a source and a sample that has a passage of it."""
-        unit = "characters" if self.action == "mark" else "bytes"
+        unit: Offsets = "characters" if self.action == "mark" else "bytes"
         fields = [self.id_key] if self.id_key else []
         table = self.table_of(dataset, fields)
         result = passages(table, text=self.text_key, id=False, offsets=unit, progress=False, **self.settings)

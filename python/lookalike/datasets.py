@@ -27,6 +27,7 @@ from datasets.iterable_dataset import ExamplesIterable
 
 from . import _arguments as arguments
 from . import _run
+from ._choices import IdField
 from ._data import Names
 from ._errors import InputError
 from ._files import FilePath
@@ -45,7 +46,7 @@ def dedup(
     ds: Data,
     *,
     text: Names = "text",
-    id: Union[str, bool, None] = None,
+    id: IdField = None,
     scratch: Optional[FilePath] = None,
     **settings: Any,
 ) -> Deduplicated:
@@ -136,7 +137,7 @@ class _KeptRows:
 
 
 def _dedup_stream(
-    ds: Any, text: Names, id: Union[str, bool, None], scratch: Optional[FilePath], settings: dict[str, Any]
+    ds: Any, text: Names, id: IdField, scratch: Optional[FilePath], settings: dict[str, Any]
 ) -> Deduplicated:
     names = arguments.reading(text, id)["text"]
     options = {"text": text, "id": id, **settings}

@@ -188,7 +188,7 @@ class LookalikeDedupVerdicts(PipelineStep):  # type: ignore[misc]
 
     Raises :class:`lookalike.InputError` if a task of the first stage is not complete,
     :class:`lookalike.SettingError` with the message of the command if it refuses a setting, and
-    :class:`lookalike.OutputError` if the command was killed.
+    :class:`lookalike.errors.OutputError` if the command was killed.
 
     >>> from lookalike.datatrove import LookalikeDedupVerdicts
     >>> stage = LookalikeDedupVerdicts("dedup", threshold=0.8, memory="16G", threads=8)

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ._data import is_missing
 from ._recipe import RecipeLike, recipe_of
 from ._sketch import minhash, simhash
 
@@ -31,7 +32,8 @@ class FingerprintTransformer(TransformerMixin, BaseEstimator):  # type: ignore[m
     recipe : a name, a file, TOML, a dictionary or a `Recipe`.
     threads : number of threads; by default one per core.
 
-    A text that is too short for a fingerprint has zeros. Nothing is learned from the texts of `fit`.
+    A text that is missing (None, NaN) or too short for a fingerprint has zeros. Nothing is learned from the texts of
+    `fit`, which counts the missing ones in ``n_missing_``.
     """
 
     def __init__(self, kind: str = "simhash", recipe: RecipeLike = "default", threads: Optional[int] = None) -> None:
@@ -41,7 +43,7 @@ class FingerprintTransformer(TransformerMixin, BaseEstimator):  # type: ignore[m
 
     def fit(self, X: Any, y: Any = None) -> "FingerprintTransformer":
         """Checks the parameters. `X` is a list of texts."""
-        _texts(X)
+        self.n_missing_ = sum(text is None for text in _texts(X))
         if self.kind not in ("simhash", "minhash"):
             raise ValueError(f"kind is {self.kind!r}: give 'simhash' or 'minhash'")
         self.recipe_ = recipe_of(self.recipe)
@@ -77,7 +79,7 @@ class FingerprintTransformer(TransformerMixin, BaseEstimator):  # type: ignore[m
 def _texts(X: Any) -> list[Optional[str]]:
     if isinstance(X, str) or not isinstance(X, Iterable):
         raise ValueError(f"X is of the type {type(X).__name__}: give a list of texts")
-    texts = list(X)
+    texts = [None if is_missing(text) else text for text in X]
     for at, text in enumerate(texts):
         if text is not None and not isinstance(text, str):
             raise ValueError(f"X[{at}] is of the type {type(text).__name__}: give texts")

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 import lookalike as la
+from lookalike.compat.datasketch import LeanMinHash, MinHash, MinHashLSH
+from lookalike.compat.simhash import Simhash
 
 TEXTS = ["one two three four", "one two three four!", "x y z w"]
 PAIRS = [
@@ -104,13 +106,13 @@ def test_dedup(arguments, said):
         (lambda: la.Idf.learn(TEXTS).merge(la.Idf.learn(TEXTS, recipe="default")), "whose terms differ from those of jieba"),
         (lambda: la.Idf.learn(TEXTS).save("/no/such/place.tsv"), "cannot write /no/such/place.tsv"),
         (lambda: la.Client("localhost"), "url is 'localhost': give a URL such as"),
-        (lambda: la.MinHashLSH(num_perm=100_000), "bands are chosen only up to 4096: give params=(bands, rows)"),
-        (lambda: la.MinHashLSH(num_perm=10**12, params=(10**9, 1)), "num_perm is 1000000000000"),
-        (lambda: la.MinHashLSH(weights=0.5), "weights is 0.5"),
-        (lambda: la.MinHashLSH(storage_config="redis"), "the storages are memory"),
-        (lambda: la.LeanMinHash(la.MinHash()).bytesize("x"), "byteorder is 'x'"),
-        (lambda: la.MinHash(hashvalues=[1.5], scheme="affine32"), "values contains 1.5"),
-        (lambda: la.Simhash("a", f=0), "f must be a multiple of 8, got 0"),
+        (lambda: MinHashLSH(num_perm=100_000), "bands are chosen only up to 4096: give params=(bands, rows)"),
+        (lambda: MinHashLSH(num_perm=10**12, params=(10**9, 1)), "num_perm is 1000000000000"),
+        (lambda: MinHashLSH(weights=0.5), "weights is 0.5"),
+        (lambda: MinHashLSH(storage_config="redis"), "the storages are memory"),
+        (lambda: LeanMinHash(MinHash()).bytesize("x"), "byteorder is 'x'"),
+        (lambda: MinHash(hashvalues=[1.5], scheme="affine32"), "values contains 1.5"),
+        (lambda: Simhash("a", f=0), "f must be a multiple of 8, got 0"),
     ],
 )
 def test_calls(call, said):

@@ -51,7 +51,7 @@ def test_mixed_columns_are_ignored_unless_used():
     rows = [dict(zip(mixed, values)) for values in zip(*mixed.values())]
     for data in (rows, pandas.DataFrame(mixed)):
         assert la.dedup(data).kept_rows.tolist() == [0, 2]
-        with pytest.raises(la.InputError, match="the column `meta` of data is of the type .*several types"):
+        with pytest.raises(la.InputError, match="the ids of data in `meta` have values of several types"):
             la.dedup(data, id="meta")
 
 
@@ -233,7 +233,7 @@ def test_given_features_are_accepted():
 @pytest.mark.parametrize(
     "data,said",
     [
-        ("one text", "data is 'one text', and no file has that name"),
+        ("one text", "data is the string 'one text': give ['one text'] for one text"),
         (["a", 1], "data[1] is of the type int, not a string"),
         (3, "data is of the type int"),
         (pa.table({"text": [1, 2]}), "which cannot be used as text"),

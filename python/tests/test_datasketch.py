@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 
-import lookalike as la
-from lookalike import MinHash, MinHashLSH
+from lookalike.compat import datasketch as compat
+from lookalike.compat.datasketch import LeanMinHash, MinHash, MinHashLSH
 
 datasketch = pytest.importorskip("datasketch")
 
@@ -20,7 +20,7 @@ SCHEMES = ("affine32", "affine64", "legacy")
 
 
 def both(*arguments, **settings):
-    return la.MinHash(*arguments, **settings), datasketch.MinHash(*arguments, **settings)
+    return MinHash(*arguments, **settings), datasketch.MinHash(*arguments, **settings)
 
 
 def check_same(ours, theirs):
@@ -70,24 +70,24 @@ def test_hash_functions_of_the_caller(scheme):
         if scheme != "affine32" and wrong(0) == 1 << 32:
             continue
         with pytest.raises(ValueError, match="out of range"):
-            la.MinHash(hashfunc=wrong, scheme=scheme).update(b"x")
+            MinHash(hashfunc=wrong, scheme=scheme).update(b"x")
     with pytest.raises(ZeroDivisionError):
-        la.MinHash(hashfunc=lambda _: 1 // 0).update(b"x")
+        MinHash(hashfunc=lambda _: 1 // 0).update(b"x")
 
 
 def test_jaccard_merge_union_copy_and_equality():
     words = [b"%d" % number for number in range(300)]
-    a, b, c = (la.MinHash(), la.MinHash(), la.MinHash())
+    a, b, c = (MinHash(), MinHash(), MinHash())
     x, y, z = (datasketch.MinHash(), datasketch.MinHash(), datasketch.MinHash())
     for one, other, part in ((a, x, words[:200]), (b, y, words[100:]), (c, z, words[250:])):
         one.update_batch(part)
         other.update_batch(part)
     assert a.jaccard(b) == x.jaccard(y) and a.jaccard(a) == 1.0
-    check_same(la.MinHash.union(a, b, c), datasketch.MinHash.union(x, y, z))
+    check_same(MinHash.union(a, b, c), datasketch.MinHash.union(x, y, z))
     twin = a.copy()
     assert twin == a and not (twin == b) and a != x
     for made in (copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
-        assert made == a and made is not a and type(made) is la.MinHash
+        assert made == a and made is not a and type(made) is MinHash
         made.update_batch(words[200:])
         assert made != a
     a.merge(b)
@@ -95,21 +95,21 @@ def test_jaccard_merge_union_copy_and_equality():
     check_same(a, x)
     assert not (twin == a)
     a.clear()
-    assert a.is_empty() and a == la.MinHash()
+    assert a.is_empty() and a == MinHash()
 
 
 def test_incompatible_sketches_are_refused():
-    base = la.MinHash()
+    base = MinHash()
     for other, said in (
-        (la.MinHash(scheme="legacy"), "schemes"),
-        (la.MinHash(seed=2), "seeds"),
-        (la.MinHash(num_perm=64), "numbers of permutation functions"),
+        (MinHash(scheme="legacy"), "schemes"),
+        (MinHash(seed=2), "seeds"),
+        (MinHash(num_perm=64), "numbers of permutation functions"),
     ):
-        for call in (base.jaccard, base.merge, lambda one: la.MinHash.union(base, one)):
+        for call in (base.jaccard, base.merge, lambda one: MinHash.union(base, one)):
             with pytest.raises(ValueError, match=said):
                 call(other)
     with pytest.raises(ValueError, match="less than 2"):
-        la.MinHash.union(base)
+        MinHash.union(base)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_incompatible_sketches_are_refused():
 )
 def test_invalid_arguments_are_refused(settings, error):
     with pytest.raises(error):
-        la.MinHash(**settings)
+        MinHash(**settings)
 
 
 def test_strings_are_refused_buffers_are_bytes():
     with pytest.raises(TypeError, match="encoded"):
-        la.MinHash().update("text")
+        MinHash().update("text")
     with pytest.raises(TypeError, match="encoded"):
-        la.MinHash().update_batch(["text"])
+        MinHash().update_batch(["text"])
     ours, theirs = both()
     for value in (bytearray(b"abc"), memoryview(b"abd"), np.arange(5), np.int64(7)):
         ours.update(value)
@@ -152,7 +152,7 @@ def test_state_of_datasketch_round_trips():
     for scheme in SCHEMES:
         theirs = datasketch.MinHash(scheme=scheme)
         theirs.update_batch([b"a", b"b"])
-        ours = la.MinHash(hashvalues=theirs.hashvalues, permutations=theirs.permutations, scheme=scheme)
+        ours = MinHash(hashvalues=theirs.hashvalues, permutations=theirs.permutations, scheme=scheme)
         check_same(ours, theirs)
         ours.update(b"c")
         theirs.update(b"c")
@@ -163,7 +163,7 @@ def test_state_of_datasketch_round_trips():
         )
         assert back.jaccard(theirs) == 1.0
         ours.hashvalues = theirs.hashvalues
-        assert ours.jaccard(la.MinHash(hashvalues=theirs.hashvalues, scheme=scheme)) == 1.0
+        assert ours.jaccard(MinHash(hashvalues=theirs.hashvalues, scheme=scheme)) == 1.0
         with pytest.raises(ValueError):
             ours.hashvalues[0] = 1
 
@@ -171,13 +171,13 @@ def test_state_of_datasketch_round_trips():
 def test_bulk_and_generator():
     data = [[b"token1", b"token2"], [], [b"token3"] * 3]
     theirs = datasketch.MinHash.bulk(data, num_perm=64)
-    for made in (la.MinHash.bulk(data, num_perm=64), la.MinHash.generator(data, num_perm=64)):
+    for made in (MinHash.bulk(data, num_perm=64), MinHash.generator(data, num_perm=64)):
         for one, other in zip(made, theirs, strict=True):
             check_same(one, other)
 
 
 def test_threads_share_a_minhash():
-    shared = la.MinHash()
+    shared = MinHash()
     parts = [[b"%d" % (number * 8 + part) for number in range(2000)] for part in range(8)]
 
     def add(part):
@@ -189,12 +189,12 @@ def test_threads_share_a_minhash():
     workers = [threading.Thread(target=add, args=(part,)) for part in parts]
     [worker.start() for worker in workers]
     [worker.join() for worker in workers]
-    alone = la.MinHash()
+    alone = MinHash()
     alone.update_batch([value for part in parts for value in part])
     assert shared == alone
 
 
-class Named(la.MinHash):
+class Named(MinHash):
     """A subclass with something of its own."""
 
     def __new__(cls, *arguments, name="unnamed", **settings):
@@ -213,19 +213,19 @@ def test_copies_keep_their_subclass():
 
 def test_objects_of_datasketch_are_refused():
     ours, theirs = both()
-    lsh = la.MinHashLSH()
+    lsh = MinHashLSH()
     for call in (
         ours.jaccard,
         ours.merge,
         lsh.query,
         lambda other: lsh.insert("key", other),
-        lambda other: la.MinHash.union(ours, other),
+        lambda other: MinHash.union(ours, other),
     ):
         with pytest.raises(TypeError, match=r"datasketch.minhash.MinHash is not a lookalike.MinHash: make one of it"):
             call(theirs)
         with pytest.raises(TypeError, match=r"^int is not a lookalike.MinHash$"):
             call(3)
-    lsh.insert("key", la.MinHash(hashvalues=theirs.hashvalues, seed=theirs.seed, scheme=theirs.scheme))
+    lsh.insert("key", MinHash(hashvalues=theirs.hashvalues, seed=theirs.seed, scheme=theirs.scheme))
     assert len(lsh) == 1
 
 
@@ -234,7 +234,7 @@ def lean_pair(scheme="affine32", seed=1, num_perm=128):
     for value in (b"a", b"b", b"%d" % seed):
         ours.update(value)
         theirs.update(value)
-    return ours, la.LeanMinHash(ours), datasketch.LeanMinHash(theirs)
+    return ours, LeanMinHash(ours), datasketch.LeanMinHash(theirs)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -248,13 +248,13 @@ def test_lean_bytes_equal_datasketch(scheme, num_perm, byteorder):
     theirs.serialize(other, byteorder)
     assert one == other
     for buffer in (one, bytes(one), memoryview(one)):
-        again = la.LeanMinHash.deserialize(buffer, byteorder)
+        again = LeanMinHash.deserialize(buffer, byteorder)
         assert again == ours and (again.seed, again.scheme, len(again)) == (7, scheme, num_perm)
     assert (datasketch.LeanMinHash.deserialize(one, byteorder).hashvalues == ours.hashvalues).all()
     with pytest.raises(ValueError, match="enough space"):
         ours.serialize(bytearray(ours.bytesize(byteorder) - 1), byteorder)
     with pytest.raises(struct.error):
-        la.LeanMinHash.deserialize(one[: ours.bytesize(byteorder) - 1], byteorder)
+        LeanMinHash.deserialize(one[: ours.bytesize(byteorder) - 1], byteorder)
 
 
 def test_lean_minhash_only_compares():
@@ -262,15 +262,15 @@ def test_lean_minhash_only_compares():
     other = lean_pair(seed=1)[0]
     other.update(b"one more")
     assert lean.jaccard(other) == other.jaccard(lean) == minhash.jaccard(other) < 1
-    assert lean != minhash and lean == la.LeanMinHash(theirs) and len({lean, la.LeanMinHash(theirs)}) == 1
-    given = la.LeanMinHash(seed=1, hashvalues=minhash.hashvalues, scheme="affine32")
+    assert lean != minhash and lean == LeanMinHash(theirs) and len({lean, LeanMinHash(theirs)}) == 1
+    given = LeanMinHash(seed=1, hashvalues=minhash.hashvalues, scheme="affine32")
     assert given == lean and given.count() == minhash.count()
     for made in (lean.copy(), copy.copy(lean), copy.deepcopy(lean), pickle.loads(pickle.dumps(lean))):
-        assert type(made) is la.LeanMinHash and made == lean and made is not lean
-    assert la.LeanMinHash.union(lean, la.LeanMinHash(other)) == la.LeanMinHash(la.MinHash.union(minhash, other))
-    back = la.MinHash(seed=lean.seed, hashvalues=lean.hashvalues, scheme=lean.scheme)
+        assert type(made) is LeanMinHash and made == lean and made is not lean
+    assert LeanMinHash.union(lean, LeanMinHash(other)) == LeanMinHash(MinHash.union(minhash, other))
+    back = MinHash(seed=lean.seed, hashvalues=lean.hashvalues, scheme=lean.scheme)
     assert back == minhash
-    lsh = la.MinHashLSH(threshold=0.5)
+    lsh = MinHashLSH(threshold=0.5)
     lsh.insert("lean", lean)
     lsh.insert("full", other)
     assert sorted(lsh.query(lean)) == sorted(lsh.query(minhash)) == ["full", "lean"]
@@ -286,9 +286,9 @@ def test_lean_minhash_only_compares():
         ({"seed": 1, "hashvalues": [], "scheme": "affine32"}, "positive"),
     ):
         with pytest.raises(ValueError, match=said):
-            la.LeanMinHash(**settings)
+            LeanMinHash(**settings)
     with pytest.raises(ValueError, match="Unknown permutation scheme code: 9"):
-        la.LeanMinHash.deserialize(struct.pack("<qiB", 1, -1, 9), "<")
+        LeanMinHash.deserialize(struct.pack("<qiB", 1, -1, 9), "<")
 
 
 # The examples of datasketch's documentation, but for the import.
@@ -417,7 +417,7 @@ told += [bytes(buf), pickle.loads(pickle.dumps(lean_minhash)) == lean_minhash]
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_agree_under_both_imports(name):
     told = []
-    for package in (la, datasketch):
+    for package in (compat, datasketch):
         np.random.seed(3)
         names = {one: getattr(package, one) for one in ("MinHash", "MinHashLSH", "LeanMinHash")}
         names.update(np=np, pickle=pickle)
@@ -441,16 +441,16 @@ def test_bands_equal_datasketch(num_perm):
                 theirs = datasketch.MinHashLSH(threshold, num_perm, weights)
             except ValueError:
                 with pytest.raises(ValueError):
-                    la.MinHashLSH(threshold, num_perm, weights)
+                    MinHashLSH(threshold, num_perm, weights)
                 continue
-            ours = la.MinHashLSH(threshold, num_perm, weights)
+            ours = MinHashLSH(threshold, num_perm, weights)
             assert (ours.b, ours.r) == (theirs.b, theirs.r), (threshold, weights)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_index_results_equal_datasketch(scheme):
     source = random.Random(3)
-    ours = la.MinHashLSH(num_perm=128, params=(16, 8))
+    ours = MinHashLSH(num_perm=128, params=(16, 8))
     theirs = datasketch.MinHashLSH(num_perm=128, params=(16, 8))
     assert ours.is_empty() and theirs.is_empty()
     sets = []
@@ -502,7 +502,7 @@ def test_long_lists_equal_datasketch():
 
 def test_long_lists_release_the_interpreter():
     values = [b"%d" % number for number in range(3_000_000)]
-    minhash, ticks = la.MinHash(), 0
+    minhash, ticks = MinHash(), 0
     thread = threading.Thread(target=minhash.update_batch, args=(values,))
     thread.start()
     while thread.is_alive():
@@ -512,17 +512,17 @@ def test_long_lists_release_the_interpreter():
 
 
 def test_subclass_with_own_arguments_works():
-    class Named(la.MinHashLSH):
+    class Named(MinHashLSH):
         def __init__(self, name):
             super().__init__(threshold=0.5, num_perm=64)
             self.name = name
 
-    class Unready(la.MinHashLSH):
+    class Unready(MinHashLSH):
         def __init__(self):
             pass
 
     index = Named("titles")
-    minhash = la.MinHash(num_perm=64)
+    minhash = MinHash(num_perm=64)
     minhash.update(b"one")
     index.insert("a", minhash)
     assert index.query(minhash) == ["a"] and (index.h, index.name) == (64, "titles")
@@ -535,8 +535,8 @@ def test_subclass_with_own_arguments_works():
 
 
 def test_removed_keys_release_their_memory():
-    index = la.MinHashLSH(num_perm=16, params=(4, 4))
-    minhashes = [la.MinHash(num_perm=16) for _ in range(50)]
+    index = MinHashLSH(num_perm=16, params=(4, 4))
+    minhashes = [MinHash(num_perm=16) for _ in range(50)]
     for number, minhash in enumerate(minhashes):
         minhash.update(b"%d" % number)
 
@@ -565,10 +565,10 @@ def memory():
 
 
 def test_index_merges_and_refuses():
-    one, two = la.MinHash(), la.MinHash()
+    one, two = MinHash(), MinHash()
     one.update(b"a")
     two.update(b"b")
-    left, right = la.MinHashLSH(), la.MinHashLSH()
+    left, right = MinHashLSH(), MinHashLSH()
     left.insert("one", one)
     right.insert("two", two)
     left.merge(right, check_overlap=True)
@@ -580,11 +580,11 @@ def test_index_merges_and_refuses():
     with pytest.raises(ValueError, match="does not exist"):
         left.remove("three")
     with pytest.raises(ValueError, match="length 128, got 64"):
-        left.insert("short", la.MinHash(64))
+        left.insert("short", MinHash(64))
     with pytest.raises(ValueError, match="scheme"):
-        left.query(la.MinHash(scheme="legacy"))
+        left.query(MinHash(scheme="legacy"))
     with pytest.raises(ValueError, match="different initialization"):
-        left.merge(la.MinHashLSH(params=(4, 4)))
+        left.merge(MinHashLSH(params=(4, 4)))
     with pytest.raises(TypeError):
         left.insert(["unhashable"], one)
     for settings in (
@@ -599,16 +599,16 @@ def test_index_merges_and_refuses():
         {"prepickle": True},
     ):
         with pytest.raises(ValueError):
-            la.MinHashLSH(**settings)
+            MinHashLSH(**settings)
     for storage in ({}, {"type": "dict"}, {"type": "dict", "basename": b"x"}):
-        la.MinHashLSH(storage_config=storage)
+        MinHashLSH(storage_config=storage)
 
 
 def test_unchecked_repeated_key_keeps_both():
     (one, other), (two, more) = both(), both()
     for minhash, value in ((one, b"a"), (other, b"a"), (two, b"b"), (more, b"b")):
         minhash.update(value)
-    ours, theirs = la.MinHashLSH(), datasketch.MinHashLSH()
+    ours, theirs = MinHashLSH(), datasketch.MinHashLSH()
     for lsh, first, second in ((ours, one, two), (theirs, other, more)):
         lsh.insert("key", first)
         for _ in range(3):
@@ -619,7 +619,7 @@ def test_unchecked_repeated_key_keeps_both():
     again = pickle.loads(pickle.dumps(ours))
     assert again.query(one) == ["key"] and again.get_counts() == ours.get_counts()
     # A merge unites what a key has in both.
-    merged = la.MinHashLSH()
+    merged = MinHashLSH()
     merged.insert("key", one)
     merged.merge(ours)
     assert merged.get_counts() == ours.get_counts() and merged.query(one) == ["key"]
@@ -629,7 +629,7 @@ def test_unchecked_repeated_key_keeps_both():
 
 def test_keys_of_an_index():
     minhash, other = both()
-    ours, theirs = la.MinHashLSH(), datasketch.MinHashLSH()
+    ours, theirs = MinHashLSH(), datasketch.MinHashLSH()
     for key in ("a", ("b", 2), 3):
         ours.insert(key, minhash)
         theirs.insert(key, other)
@@ -644,10 +644,10 @@ def test_keys_of_an_index():
 def test_one_of_concurrent_inserts_of_a_key_wins():
     from test_indexes import all_at_once
 
-    minhashes = [la.MinHash(num_perm=16) for _ in range(4)]
+    minhashes = [MinHash(num_perm=16) for _ in range(4)]
     for number, minhash in enumerate(minhashes):
         minhash.update(b"%d" % number)
-    lsh = la.MinHashLSH(num_perm=16, params=(4, 4))
+    lsh = MinHashLSH(num_perm=16, params=(4, 4))
     for key in range(200):
         errors = all_at_once(4, lambda number: lsh.insert(key, minhashes[number]))
         assert [str(error) for error in errors] == ["The given key already exists"] * 3
@@ -678,8 +678,8 @@ def test_one_of_concurrent_inserts_of_a_key_wins():
 
 def test_keys_can_run_python_code():
     """A key whose hash or comparison uses the index itself does not stop it."""
-    lsh = la.MinHashLSH(num_perm=16, params=(4, 4))
-    minhash = la.MinHash(num_perm=16)
+    lsh = MinHashLSH(num_perm=16, params=(4, 4))
+    minhash = MinHash(num_perm=16)
 
     class Key:
         def __init__(self, name):

@@ -9,7 +9,19 @@ import datasketch
 import numpy as np
 import pytest
 
-import lookalike as la
+from lookalike.compat import datasketch as compat
+from lookalike.compat.datasketch import (
+    AsyncMinHashLSH,
+    MinHash,
+    MinHashLSH,
+    MinHashLSHBloom,
+    MinHashLSHEnsemble,
+    MinHashLSHForest,
+    WeightedMinHashGenerator,
+    WeightedMinHashLSH,
+    WeightedMinHashLSHForest,
+    bBitMinHash,
+)
 
 
 def made_sets(count, seed=3):
@@ -29,7 +41,7 @@ def made_sets(count, seed=3):
 def signed(values, num_perm=128, scheme="affine32"):
     """The MinHash of a set, by this package and by datasketch."""
     messages = [value.encode() for value in sorted(values)]
-    both = la.MinHash(num_perm, scheme=scheme), datasketch.MinHash(num_perm, scheme=scheme)
+    both = MinHash(num_perm, scheme=scheme), datasketch.MinHash(num_perm, scheme=scheme)
     for minhash in both:
         minhash.update_batch(messages)
     return both
@@ -38,7 +50,7 @@ def signed(values, num_perm=128, scheme="affine32"):
 @pytest.mark.parametrize("scheme", ["affine32", "affine64", "legacy"])
 @pytest.mark.parametrize("trees", [3, 8])
 def test_forest_answers_are_those_of_datasketch(trees, scheme):
-    ours, theirs = la.MinHashLSHForest(64, trees), datasketch.MinHashLSHForest(64, trees)
+    ours, theirs = MinHashLSHForest(64, trees), datasketch.MinHashLSHForest(64, trees)
     pairs = [signed(values, 64, scheme) for values in made_sets(80)]
     for key, (own, other) in enumerate(pairs):
         ours.add(key, own)
@@ -63,8 +75,8 @@ def test_forest_answers_are_those_of_datasketch(trees, scheme):
 def test_forest_refuses_what_datasketch_refuses():
     for arguments in [(0, 8), (8, 0), (8, 9)]:
         with pytest.raises(ValueError):
-            la.MinHashLSHForest(*arguments)
-    forest = la.MinHashLSHForest(64)
+            MinHashLSHForest(*arguments)
+    forest = MinHashLSHForest(64)
     minhash, _ = signed({"a"}, 64)
     forest.add("a", minhash)
     with pytest.raises(ValueError, match="already been added"):
@@ -82,7 +94,7 @@ def test_forest_refuses_what_datasketch_refuses():
 @pytest.mark.parametrize("threshold,num_perm,parts,most", [(0.8, 128, 4, 8), (0.5, 64, 16, 4), (0.95, 32, 1, 2)])
 def test_ensemble_is_that_of_datasketch(threshold, num_perm, parts, most):
     settings = {"threshold": threshold, "num_perm": num_perm, "num_part": parts, "m": most}
-    ours, theirs = la.MinHashLSHEnsemble(**settings), datasketch.MinHashLSHEnsemble(**settings)
+    ours, theirs = MinHashLSHEnsemble(**settings), datasketch.MinHashLSHEnsemble(**settings)
     assert np.allclose(ours.xqs, theirs.xqs) and (ours.params == theirs.params).all()
     sets = made_sets(120)
     pairs = [signed(values, num_perm) for values in sets]
@@ -111,7 +123,7 @@ def test_partitions_of_sizes_are_those_of_datasketch():
 
 def test_weighted_minhashes_are_those_of_datasketch():
     source = np.random.default_rng(1)
-    ours, theirs = la.WeightedMinHashGenerator(50, 96, 4), datasketch.WeightedMinHashGenerator(50, 96, 4)
+    ours, theirs = WeightedMinHashGenerator(50, 96, 4), datasketch.WeightedMinHashGenerator(50, 96, 4)
     rows = source.integers(0, 4, (30, 50)) * source.random((30, 50))
     rows[7] = 0
     rows[8, 3:] = 0
@@ -138,13 +150,13 @@ def test_weighted_minhashes_are_those_of_datasketch():
 
 
 def test_weighted_minhashes_can_be_indexed():
-    generator = la.WeightedMinHashGenerator(20, 128)
+    generator = WeightedMinHashGenerator(20, 128)
     others = datasketch.WeightedMinHashGenerator(20, 128)
     source = np.random.default_rng(2)
     base = source.integers(1, 9, 20)
     rows = [base + source.integers(0, 2, 20) * (at % 3) for at in range(20)]
-    ours, theirs = la.WeightedMinHashLSH(0.6, 128), datasketch.WeightedMinHashLSH(0.6, 128)
-    forest, other_forest = la.WeightedMinHashLSHForest(128), datasketch.WeightedMinHashLSHForest(128)
+    ours, theirs = WeightedMinHashLSH(0.6, 128), datasketch.WeightedMinHashLSH(0.6, 128)
+    forest, other_forest = WeightedMinHashLSHForest(128), datasketch.WeightedMinHashLSHForest(128)
     for key, row in enumerate(rows):
         ours.insert(key, generator.minhash(row))
         theirs.insert(key, others.minhash(row))
@@ -167,7 +179,7 @@ def test_weighted_minhashes_can_be_indexed():
 def test_b_bit_minhashes_are_those_of_datasketch(bits, scheme):
     (a, other_a), (b, other_b) = (signed(values, 100, scheme) for values in ({"a", "b", "c"}, {"b", "c", "d", "e"}))
     for share in (0.0, 0.1):
-        ours = la.bBitMinHash(a, bits, share), la.bBitMinHash(b, bits, share)
+        ours = bBitMinHash(a, bits, share), bBitMinHash(b, bits, share)
         theirs = datasketch.bBitMinHash(other_a, bits, share), datasketch.bBitMinHash(other_b, bits, share)
         assert np.array_equal(ours[0].hashvalues, theirs[0].hashvalues)
         if bits:
@@ -177,15 +189,15 @@ def test_b_bit_minhashes_are_those_of_datasketch(bits, scheme):
             again = pickle.loads(pickle.dumps(ours[0]))
             assert again == ours[0] and again != ours[1]
     with pytest.raises(ValueError, match="b must be"):
-        la.bBitMinHash(a, 33)
+        bBitMinHash(a, 33)
     with pytest.raises(ValueError, match="different b"):
-        la.bBitMinHash(a, 2).jaccard(la.bBitMinHash(b, 3))
+        bBitMinHash(a, 2).jaccard(bBitMinHash(b, 3))
 
 
 @pytest.mark.parametrize("name", ["HyperLogLog", "HyperLogLogPlusPlus"])
 @pytest.mark.parametrize("precision", [4, 6, 8, 12, 16])
 def test_hyperloglogs_are_those_of_datasketch(name, precision):
-    ours, theirs = getattr(la, name)(precision), getattr(datasketch, name)(precision)
+    ours, theirs = getattr(compat, name)(precision), getattr(datasketch, name)(precision)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number in range(3000):
@@ -200,7 +212,7 @@ def test_hyperloglogs_are_those_of_datasketch(name, precision):
     theirs.serialize(buffers[1])
     assert buffers[0] == buffers[1]
     assert type(ours).deserialize(buffers[0]) == ours == pickle.loads(pickle.dumps(ours)) == ours.copy()
-    other = getattr(la, name)(precision)
+    other = getattr(compat, name)(precision)
     other.update(b"x")
     union = type(ours).union(ours, other)
     merged = ours.copy()
@@ -209,13 +221,13 @@ def test_hyperloglogs_are_those_of_datasketch(name, precision):
     merged.clear()
     assert merged.is_empty()
     with pytest.raises(ValueError, match="range"):
-        getattr(la, name)(3)
+        getattr(compat, name)(3)
     with pytest.raises(ValueError, match="precisions"):
-        ours.merge(getattr(la, name)(10))
+        ours.merge(getattr(compat, name)(10))
 
 
 def test_bloom_index_finds_what_shares_a_band(tmp_path):
-    plain, bloom = la.MinHashLSH(0.5), la.MinHashLSHBloom(0.5, n=500, fp=1e-6, save_dir=tmp_path / "bloom")
+    plain, bloom = MinHashLSH(0.5), MinHashLSHBloom(0.5, n=500, fp=1e-6, save_dir=tmp_path / "bloom")
     assert (bloom.b, bloom.r) == (plain.b, plain.r)
     pairs = [signed(values)[0] for values in made_sets(150)]
     for key, minhash in enumerate(pairs):
@@ -223,23 +235,23 @@ def test_bloom_index_finds_what_shares_a_band(tmp_path):
         plain.insert(key, minhash)
         bloom.insert(minhash)
     bloom.sync()
-    again = la.MinHashLSHBloom(0.5, n=1, fp=0.5, save_dir=tmp_path / "bloom")
+    again = MinHashLSHBloom(0.5, n=1, fp=0.5, save_dir=tmp_path / "bloom")
     assert all(again.query(minhash) for minhash in pairs)
     assert not again.query(signed({"none of these"})[0])
     with pytest.raises(ValueError, match="Expecting minhash"):
         bloom.insert(signed({"a"}, 64)[0])
     (tmp_path / "bloom" / "band-0.bloom").write_bytes(b"something else")
     with pytest.raises(ValueError, match="not a Bloom filter"):
-        la.MinHashLSHBloom(0.5, n=500, fp=1e-6, save_dir=tmp_path / "bloom")
+        MinHashLSHBloom(0.5, n=500, fp=1e-6, save_dir=tmp_path / "bloom")
     with pytest.warns(RuntimeWarning, match="save directory"):
-        la.MinHashLSHBloom(0.5, n=5, fp=0.1)
+        MinHashLSHBloom(0.5, n=5, fp=0.1)
     for wrong in [{"n": 0, "fp": 0.1}, {"n": 5, "fp": 1.0}, {"n": 5}, {"fp": 0.1}]:
         with pytest.raises(ValueError):
-            la.MinHashLSHBloom(0.5, save_dir=tmp_path, **wrong)
+            MinHashLSHBloom(0.5, save_dir=tmp_path, **wrong)
 
 
 def test_hashtables_of_an_index_are_those_of_datasketch():
-    ours, theirs = la.MinHashLSH(0.5), datasketch.MinHashLSH(0.5)
+    ours, theirs = MinHashLSH(0.5), datasketch.MinHashLSH(0.5)
     for key, values in enumerate(made_sets(60)):
         own, other = signed(values)
         ours.insert(key, own)
@@ -257,7 +269,7 @@ def test_asynchronous_index_answers_as_the_other_does():
 
     async def run():
         answers = []
-        async with la.AsyncMinHashLSH(0.5) as lsh:
+        async with AsyncMinHashLSH(0.5) as lsh:
             async with lsh.insertion_session() as session:
                 for key, values in enumerate(sets):
                     await session.insert(key, signed(values)[0])
@@ -270,7 +282,7 @@ def test_asynchronous_index_answers_as_the_other_does():
                 await lsh.insert(1, signed(sets[1])[0])
         return answers
 
-    plain = la.MinHashLSH(0.5)
+    plain = MinHashLSH(0.5)
     for key, values in enumerate(sets):
         plain.insert(key, signed(values)[0])
     assert asyncio.run(run()) == [plain.query(signed(values)[0]) for values in sets]
@@ -279,21 +291,21 @@ def test_asynchronous_index_answers_as_the_other_does():
 def test_bulk_signatures_are_those_of_single_ones():
     lists = [[f"{number}-{at}".encode() for at in range(number % 90)] for number in range(3000)]
     for scheme in ("affine32", "affine64", "legacy"):
-        bulk = la.MinHash.bulk(lists, num_perm=64, scheme=scheme)
+        bulk = MinHash.bulk(lists, num_perm=64, scheme=scheme)
         assert len(bulk) == len(lists)
         for at in (0, 1, 89, 1500, 2999):
-            single = la.MinHash(64, scheme=scheme)
+            single = MinHash(64, scheme=scheme)
             single.update_batch(lists[at])
             assert bulk[at] == single
-    assert la.MinHash.bulk(iter([(b"a", bytearray(b"b"))]))[0] == la.MinHash.bulk([[b"a", b"b"]])[0]
-    assert la.MinHash.bulk([]) == []
+    assert MinHash.bulk(iter([(b"a", bytearray(b"b"))]))[0] == MinHash.bulk([[b"a", b"b"]])[0]
+    assert MinHash.bulk([]) == []
     with pytest.raises(TypeError, match="encoded"):
-        la.MinHash.bulk([["text"]])
+        MinHash.bulk([["text"]])
 
 
 def test_pickled_minhashes_are_equal_and_small():
     for scheme, width in (("affine32", 4), ("affine64", 8), ("legacy", 8)):
-        minhash = la.MinHash(128, seed=5, scheme=scheme)
+        minhash = MinHash(128, seed=5, scheme=scheme)
         minhash.update(b"ferry")
         data = pickle.dumps(minhash, protocol=5)
         assert pickle.loads(data) == minhash and len(data) < 128 * width + 120
@@ -301,3 +313,11 @@ def test_pickled_minhashes_are_equal_and_small():
         more.update(b"seven")
         minhash.update(b"seven")
         assert more == minhash
+
+
+def test_bloom_table_is_that_of_one_band():
+    ours = compat.BloomTable(100, 1e-6, 3)
+    ours.insert([1, 2, 3])
+    assert ours.query([1, 2, 3]) and not ours.query([1, 2, 4])
+    with pytest.raises(RuntimeError, match="Invalid length for indices, 2, expected 3"):
+        ours.insert([1, 2])

@@ -144,7 +144,7 @@ def test_lists_columns_and_paths_of_texts(files):
     for data, texts_of in kinds:
         found = la.decontaminate(data, folder, cut="passage")
         assert type(found.kept) is type(data) and texts_of(found.kept) == expected.kept
-    of_file = la.decontaminate(str(rows), folder, cut="passage")
+    of_file = la.decontaminate(rows, folder, cut="passage")
     assert of_file.kept["text"].to_pylist() == expected.kept
 
 

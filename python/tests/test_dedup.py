@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lookalike as la
+from lookalike.errors import RecipeError
 from made import made_documents, read_jsonl, write_jsonl
 
 SETTINGS = [
@@ -223,7 +224,7 @@ def test_thresholds_are_inclusive():
         ({"window": "2 days", "time": "at"}, la.SettingError, "window is '2 days': give a number with a unit"),
         ({"window": -1, "time": "at"}, la.SettingError, "window is -1"),
         ({"id": True}, la.SettingError, "id is True"),
-        ({"recipe": "nothing"}, la.RecipeError, "nothing"),
+        ({"recipe": "nothing"}, RecipeError, "nothing"),
         ({"text": "body"}, la.InputError, "data has no column `body` among `id`"),
         ({"within": "nowhere"}, la.InputError, "no column `nowhere`"),
         (

@@ -5,6 +5,7 @@ import json
 import pickle
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import lookalike as la
@@ -110,7 +111,7 @@ def test_index_of_fingerprints(tmp_path):
     codes = np.array([1, 2, 2**40], dtype=np.uint64)
     index = la.Index.build(tmp_path / "lib", codes, distance=2)
     assert index.recipe is None
-    assert index.search(codes[:1], distance=0).to_pylist() == [{"query": "0", "match": "0", "distance": 0}]
+    assert index.search(codes[:1], distance=0).to_pylist() == [{"query": "0", "match": "0", "distance": 0, "query_position": 0}]
     masked = np.ma.MaskedArray(codes, [False, True, False])
     assert index.search(masked, distance=0)["query"].to_pylist() == ["0", "2"]
     wide = la.simhash(["the ferry leaves at seven"], recipe={"simhash": {"bits": 128}})
@@ -119,3 +120,20 @@ def test_index_of_fingerprints(tmp_path):
     named = la.Index.build(tmp_path / "named", [{"id": "x", "text": "the ferry leaves at seven"}])
     with pytest.raises(la.InputError, match="'x'"):
         la.HammingIndex.open(named.path)
+
+
+def test_queries_have_their_ids_and_positions(tmp_path):
+    index = la.Index.build(tmp_path / "x.lib", [{"id": "a", "text": "the ferry leaves at seven"}])
+    texts = ["a bridge", "the ferry leaves at seven", None, "The FERRY leaves at seven!"]
+    found = index.search({"id": [7, 8, 9, 8], "text": texts})
+    assert found.select(["query", "match", "query_position"]).to_pylist() == [
+        {"query": 8, "match": "a", "query_position": 1},
+        {"query": 8, "match": "a", "query_position": 3},
+    ]
+    named = index.search(pa.table({"name": ["p", "q", "r", "s"], "text": texts}), id="name", threshold=0.8)
+    assert named["query"].to_pylist() == ["q", "s"] and named["query_position"].to_pylist() == [1, 3]
+    missing = index.search({"id": [7, None, 9, 8], "text": texts})
+    assert missing["query"].to_pylist() == [None, 8] and missing["query"].type == pa.int64()
+    assert index.search(texts)["query"].to_pylist() == ["2", "4"]
+    assert index.search({"id": [7], "text": [texts[1]]}, id=False)["query"].to_pylist() == ["1"]
+    assert index.search(["nothing like it"])["query_position"].type == pa.int64()

@@ -16,6 +16,7 @@ import pytest
 from made import write_jsonl
 
 import lookalike as la
+from lookalike.errors import RecipeError
 
 TEXTS = ["the ferry leaves at seven", "a bridge over the river", "The ferry leaves at seven!"]
 KEPT = TEXTS[:2]
@@ -34,16 +35,19 @@ def test_files_are_read_by_path_pattern_and_directory(tmp_path):
     with pa.ipc.new_stream(tmp_path / "h.arrow", table.schema) as stream:
         stream.write_table(table)
     for path in sorted(tmp_path.iterdir()):
-        for given in (path, str(path), [path]):
+        for given in (path, [path]):
             assert la.dedup(given).kept["text"].to_pylist() == KEPT, path
-    pattern = la.dedup(str(tmp_path / "[a-c]*"))
+        for given in (path, str(path), [path], [str(path)]):
+            assert la.dedup(source=given).kept["text"].to_pylist() == KEPT, path
+    pattern = la.dedup(source=str(tmp_path / "[a-c]*"))
+    assert la.dedup(tmp_path / "[a-c]*").kept_rows.tolist() == pattern.kept_rows.tolist()
     assert pattern.summary["documents"] == 9 and pattern.kept_rows.tolist() == [0, 1]
     everything = la.dedup(tmp_path)
     assert everything.summary["documents"] == 24 and everything.kept_rows.tolist() == [0, 1]
     assert la.dedup(TEXTS, against=tmp_path / "a.jsonl").kept == []
     for wrong, message in [("nothing.jsonl", "no file"), (tmp_path / "i.doc", "no file"), ("", "no file")]:
         with pytest.raises(la.InputError, match=message):
-            la.dedup(wrong)
+            la.dedup(source=wrong)
     (tmp_path / "i.doc").write_text("x")
     with pytest.raises(la.InputError, match="extension"):
         la.dedup(tmp_path / "i.doc")
@@ -114,7 +118,7 @@ def test_recipes_can_be_dictionaries():
     assert la.Recipe({"ngram": 3}) == la.Recipe("default", ngram=3)
     assert la.Recipe({"base": "words-3", "simhash": {"bits": 128}}).bits == 128
     assert la.dedup(TEXTS, recipe={"ngram": 1}).kept == KEPT
-    with pytest.raises(la.RecipeError):
+    with pytest.raises(RecipeError):
         la.Recipe({"nothing": 3})
 
 
@@ -124,7 +128,7 @@ def test_frames_have_the_calls_of_the_package():
 
     for frame in (pd.DataFrame({"text": TEXTS}, index=[5, 6, 7]), pl.DataFrame({"text": TEXTS})):
         calls = frame.lookalike
-        assert calls.is_duplicate().tolist() == [False, False, True]
+        assert list(calls.is_duplicate()) == [False, False, True]
         assert list(calls.unique()["text"]) == KEPT and type(calls.unique()) is type(frame)
         assert calls.pairs().pairs.num_rows == 1
         assert calls.simhash()[0] == calls.simhash()[2] and calls.minhash().shape == (3, 128)
@@ -160,3 +164,49 @@ def test_names_of_other_packages_say_what_to_call():
             getattr(la, name)
     assert not hasattr(la, "nothing")
     assert Path(la.__file__).exists()
+
+
+def test_names_of_other_packages_say_what_to_call_where_they_are_imported():
+    with pytest.raises(ImportError, match="^lookalike has no HNSW: use la.HammingIndex or la.Index"):
+        from lookalike import HNSW  # noqa: F401
+
+
+def test_patterns_and_prefixes_of_stores(tmp_path):
+    for name, text in {"a/1.jsonl": TEXTS[0], "a/2.jsonl": TEXTS[2], "b/1.jsonl": TEXTS[1], "b/notes.md": "x"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps({"text": text}) + "\n")
+    for pattern, expected in {
+        "*/1.jsonl": TEXTS[:2],
+        "a/*": TEXTS[:1],
+        "**/*.jsonl": [TEXTS[0], TEXTS[1]],
+        "**": [TEXTS[0], TEXTS[1]],
+        "a/[2-9].jsonl": TEXTS[2:],
+        "b": TEXTS[1:2],
+        "b/": TEXTS[1:2],
+    }.items():
+        if pattern == "**":
+            (tmp_path / "b/notes.md").unlink()
+            (tmp_path / "b/empty.jsonl").write_text('{"text": null}\n')
+        assert la.dedup(source=f"file://{tmp_path}/{pattern}").kept["text"].to_pylist() == expected, pattern
+    for pattern in ("none/*.jsonl", "*.jsonl"):
+        with pytest.raises(la.InputError, match="the store has no object of that name or pattern"):
+            la.dedup(source=f"file://{tmp_path}/{pattern}")
+
+
+def test_streamed_splits_are_read():
+    parts = {"train": TEXTS, "test": TEXTS[1:]}
+    splits = datasets.IterableDatasetDict(
+        {name: datasets.Dataset.from_dict({"text": part}).to_iterable_dataset() for name, part in parts.items()}
+    )
+    kept = la.dedup(splits).kept
+    assert {name: split["text"][:] for name, split in kept.items()} == {"train": KEPT, "test": []}
+    assert la.pairs(splits).pairs.num_rows == 3
+
+
+def test_transformer_counts_missing_texts():
+    pytest.importorskip("sklearn")
+    from lookalike.sklearn import FingerprintTransformer
+
+    transformer = FingerprintTransformer().fit([TEXTS[0], None, float("nan"), pd.NA])
+    assert transformer.n_missing_ == 3
+    assert transformer.transform([TEXTS[0], None, pd.NA]).sum(axis=1).tolist()[1:] == [0, 0]

@@ -48,31 +48,41 @@ def test_module_has_the_exit_codes_of_the_command(tmp_path):
 CALLS = '''
 import numpy as np
 import lookalike as la
+from lookalike.compat.datasketch import (
+    HyperLogLog,
+    MinHash,
+    MinHashLSH,
+    MinHashLSHForest,
+    WeightedMinHash,
+    WeightedMinHashGenerator,
+)
+from lookalike.compat.simhash import Simhash
+from lookalike.results import Deduplicated, HammingMatches, Pairs, StreamVerdict
 
-result: la.Deduplicated = la.dedup(["a text", "A text"], threshold=0.8)
+result: Deduplicated = la.dedup(["a text", "A text"], threshold=0.8)
 rows: np.ndarray = result.kept_rows
 count: int = result.summary["kept"]
-found: la.Pairs = la.pairs(["a text", "A text"])
+found: Pairs = la.pairs(["a text", "A text"])
 codes: np.ndarray = la.simhash(["a text"], recipe={"ngram": 1})
 index = la.HammingIndex(distance=3)
 index.add(codes)
-near: la.Near = index.search(codes)
+near: HammingMatches = index.search(codes)
 index.save("x.lib")
 copied: la.HammingIndex = index.copy()
 opened: la.Index = la.Index.build("y.lib", ["a text"])
 stream = la.Stream(window="2d")
-verdict: la.StreamVerdict = stream.insert("a text", "a", time=0.0)
+verdict: StreamVerdict = stream.insert("a text", "a", time=0.0)
 kept: bool = verdict.is_kept
-minhash = la.MinHash(num_perm=128)
+minhash = MinHash(num_perm=128)
 minhash.update(b"x")
-lsh = la.MinHashLSH(threshold=0.5)
+lsh = MinHashLSH(threshold=0.5)
 lsh.insert("a", minhash)
-forest = la.MinHashLSHForest()
+forest = MinHashLSHForest()
 forest.add("a", minhash)
-weighted: la.WeightedMinHash = la.WeightedMinHashGenerator(3).minhash([1, 2, 3])
-counter = la.HyperLogLog(p=8)
+weighted: WeightedMinHash = WeightedMinHashGenerator(3).minhash([1, 2, 3])
+counter = HyperLogLog(p=8)
 number: float = counter.count()
-value: int = la.Simhash(["a", "b"]).value
+value: int = Simhash(["a", "b"]).value
 client = la.Client("http://127.0.0.1:7600", key="k", retries=1)
 replicas = la.Client(["http://a:7600", "http://b:7600"], read_your_writes=False)
 position: int | None = replicas.position

@@ -15,7 +15,14 @@ import datasketch
 import pytest
 from test_datasketch_set import made_sets, signed
 
-import lookalike as la
+from lookalike.compat.datasketch import (
+    AsyncMinHashLSH,
+    MinHash,
+    MinHashLSH,
+    MinHashLSHEnsemble,
+    RedisMinHashLSH,
+)
+from lookalike.errors import OutputError
 
 redis = pytest.importorskip("redis")
 
@@ -47,8 +54,8 @@ def config(port, name):
 
 
 def test_index_in_redis_answers_as_the_one_in_memory(port):
-    plain, stored = la.MinHashLSH(0.5), la.MinHashLSH(0.5, storage_config=config(port, b"a"))
-    assert isinstance(stored, la.RedisMinHashLSH) and stored.is_empty()
+    plain, stored = MinHashLSH(0.5), MinHashLSH(0.5, storage_config=config(port, b"a"))
+    assert isinstance(stored, RedisMinHashLSH) and stored.is_empty()
     minhashes = [signed(values)[0] for values in made_sets(60)]
     for key, minhash in enumerate(minhashes[:40]):
         plain.insert(("key", key), minhash)
@@ -75,7 +82,7 @@ def test_index_in_redis_answers_as_the_one_in_memory(port):
         index.add_to_query_buffer(minhashes[3])
         index.add_to_query_buffer(minhashes[4])
     assert set(plain.collect_query_buffer()) == set(stored.collect_query_buffer())
-    other = la.MinHashLSH(0.5, storage_config=config(port, b"b"))
+    other = MinHashLSH(0.5, storage_config=config(port, b"b"))
     other.merge(stored, check_overlap=True)
     assert set(other.query(minhashes[9])) == set(stored.query(minhashes[9]))
     with pytest.raises(ValueError, match="overlapping"):
@@ -88,7 +95,7 @@ def test_index_in_redis_answers_as_the_one_in_memory(port):
 
 def test_a_key_without_bands_can_be_removed(port):
     """Earlier versions left such a key if they were killed before they sent a session."""
-    index = la.MinHashLSH(0.5, storage_config=config(port, b"claimed"))
+    index = MinHashLSH(0.5, storage_config=config(port, b"claimed"))
     (minhash, _), *_ = [signed(values) for values in made_sets(1)]
     stored = index._stored("lost")
     assert index._redis.hsetnx(b"claimed_keys", stored, b"claimed_keys" + stored)
@@ -104,13 +111,14 @@ def test_a_killed_process_leaves_no_key_of_its_session(port):
     """A key and its bands reach the server together, so that what was not sent can be inserted again."""
     minhashes = distinct_minhashes(20)
     settings = config(port, b"killed")
-    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=settings)
+    lsh = MinHashLSH(0.5, num_perm=16, storage_config=settings)
     program = f"""
-import os, signal, lookalike as la
-lsh = la.MinHashLSH(0.5, num_perm=16, storage_config={settings!r})
+import os, signal
+from lookalike.compat.datasketch import MinHash, MinHashLSH
+lsh = MinHashLSH(0.5, num_perm=16, storage_config={settings!r})
 session = lsh.insertion_session(buffer_size=5 * (2 + 2 * lsh.b))
 for key in range(18):
-    minhash = la.MinHash(num_perm=16)
+    minhash = MinHash(num_perm=16)
     minhash.update(b"%d" % key)
     session.insert(key, minhash)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -125,7 +133,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_of_two_sessions_one_inserts_a_key(port):
-    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"both"))
+    lsh = MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"both"))
     minhashes = distinct_minhashes(30)
     first, second = lsh.insertion_session(), lsh.insertion_session()
     for key, minhash in enumerate(minhashes[:20]):
@@ -135,14 +143,14 @@ def test_of_two_sessions_one_inserts_a_key(port):
     for key, minhash in enumerate(minhashes[10:], 10):
         second.insert(key, minhash)
     first.close()
-    with pytest.raises(la.OutputError, match="10 documents could not be inserted .* already exists"):
+    with pytest.raises(OutputError, match="10 documents could not be inserted .* already exists"):
         second.close()
     assert len(lsh.keys) == 30 and all(sum(table.values()) == 30 for table in lsh.get_counts())
 
 
 def test_an_index_of_datasketch_opens(port):
     theirs = datasketch.MinHashLSH(0.5, storage_config=config(port, b"shared"))
-    ours = la.MinHashLSH(0.5, storage_config=config(port, b"shared"))
+    ours = MinHashLSH(0.5, storage_config=config(port, b"shared"))
     pairs = [signed(values) for values in made_sets(30)]
     for key, (own, other) in enumerate(pairs):
         theirs.insert(key, other) if key % 2 else ours.insert(key, own)
@@ -158,7 +166,7 @@ def test_keys_of_bytes_and_variables_of_the_environment(port, monkeypatch):
     monkeypatch.setenv("LOOKALIKE_TEST_REDIS_PORT", str(port))
     settings = config(port, b"bytes")
     settings["redis"]["port"] = {"env": "LOOKALIKE_TEST_REDIS_PORT", "default": 1}
-    index = la.MinHashLSH(0.5, storage_config=settings, prepickle=False)
+    index = MinHashLSH(0.5, storage_config=settings, prepickle=False)
     index.insert(b"a", signed({"a"})[0])
     assert index.query(signed({"a"})[0]) == [b"a"]
     with pytest.raises(TypeError, match="bytes keys"):
@@ -167,8 +175,8 @@ def test_keys_of_bytes_and_variables_of_the_environment(port, monkeypatch):
 
 def test_ensemble_and_asynchronous_index_in_redis(port):
     sets = made_sets(30)
-    ensemble = la.MinHashLSHEnsemble(0.6, num_part=2, m=4, storage_config=config(port, b"ensemble"))
-    plain = la.MinHashLSHEnsemble(0.6, num_part=2, m=4)
+    ensemble = MinHashLSHEnsemble(0.6, num_part=2, m=4, storage_config=config(port, b"ensemble"))
+    plain = MinHashLSHEnsemble(0.6, num_part=2, m=4)
     for index in (ensemble, plain):
         index.index([(key, signed(values)[0], len(values)) for key, values in enumerate(sets)])
     for values in sets:
@@ -177,7 +185,7 @@ def test_ensemble_and_asynchronous_index_in_redis(port):
 
     async def run():
         settings = {**config(port, b"async"), "type": "aioredis"}
-        async with la.AsyncMinHashLSH(0.5, storage_config=settings) as lsh:
+        async with AsyncMinHashLSH(0.5, storage_config=settings) as lsh:
             await lsh.insert("a", signed({"a", "b"})[0])
             return await lsh.query(signed({"a", "b"})[0])
 
@@ -216,7 +224,7 @@ class Refusing:
 
 
 def test_threads_share_sessions(port):
-    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"threads"))
+    lsh = MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"threads"))
     minhashes = distinct_minhashes(1_000)
     with ThreadPoolExecutor(16) as threads, lsh.insertion_session(buffer_size=200) as session:
         for _ in threads.map(session.insert, range(1_000), minhashes):
@@ -238,7 +246,7 @@ def test_threads_share_sessions(port):
 
 
 def test_the_end_of_a_session_reports_what_was_not_inserted(port):
-    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"failing"))
+    lsh = MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"failing"))
     minhashes = distinct_minhashes(20)
     session = lsh.insertion_session(buffer_size=5 * (2 + 2 * lsh.b))
     client, failed_keys = lsh._redis, []
@@ -246,11 +254,11 @@ def test_the_end_of_a_session_reports_what_was_not_inserted(port):
     for key, minhash in enumerate(minhashes[:18]):
         try:
             session.insert(key, minhash)
-        except la.OutputError as error:
+        except OutputError as error:
             failed_keys.append(key)
             assert "5 documents could not be inserted into b'failing' of Redis" in str(error)
     assert failed_keys == [4]
-    with pytest.raises(la.OutputError, match="5 documents .* the connection broke"):
+    with pytest.raises(OutputError, match="5 documents .* the connection broke"):
         session.close()
     # The failed batch left nothing, so that it can be inserted again; the others are there.
     assert len(lsh.keys) == 13 and all(sum(table.values()) == 13 for table in lsh.get_counts())
@@ -269,7 +277,7 @@ def test_the_end_of_a_session_reports_what_was_not_inserted(port):
 
 def test_a_lost_answer_is_no_failed_insertion(port):
     """The connection breaks behind the transaction: what the server did is asked, and nothing is removed."""
-    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"lost answer"))
+    lsh = MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"lost answer"))
     minhashes = distinct_minhashes(11)
     lsh.insert(3, minhashes[3])
     session, client = lsh.insertion_session(), lsh._redis
@@ -283,7 +291,7 @@ def test_a_lost_answer_is_no_failed_insertion(port):
     lsh._redis = Refusing(client, 3, before=False)
     session.close()
     # This one the server refused, because the key is another's.
-    with pytest.raises(la.OutputError, match="1 document .* the connection broke"):
+    with pytest.raises(OutputError, match="1 document .* the connection broke"):
         other.close()
     lsh.insert(10, minhashes[10])
     assert len(lsh.keys) == 11 and all(sum(table.values()) == 11 for table in lsh.get_counts())
@@ -295,7 +303,7 @@ def test_asynchronous_sessions_keep_what_they_were_given(port):
 
     async def run():
         settings = {**config(port, b"gathered"), "type": "aioredis"}
-        async with la.AsyncMinHashLSH(0.5, num_perm=16, storage_config=settings) as lsh:
+        async with AsyncMinHashLSH(0.5, num_perm=16, storage_config=settings) as lsh:
             async with lsh.insertion_session(batch_size=1000) as session:
                 await asyncio.gather(*(session.insert(key, minhash) for key, minhash in enumerate(minhashes)))
             counts = await lsh.get_counts()
@@ -327,7 +335,7 @@ def test_a_cancelled_session_sends_what_it_has(port):
             await asyncio.gather(*(session.insert(key, minhash) for key, minhash in enumerate(minhashes)))
 
     async def run():
-        async with la.AsyncMinHashLSH(0.5, num_perm=16, storage_config=config(port, b"cancelled")) as lsh:
+        async with AsyncMinHashLSH(0.5, num_perm=16, storage_config=config(port, b"cancelled")) as lsh:
             inserting = asyncio.create_task(insert(lsh))
             while await lsh.is_empty():
                 pass
@@ -347,7 +355,7 @@ def test_the_tables_of_an_asynchronous_index(port):
     minhash = signed({"a", "b"})[0]
 
     async def run(settings):
-        async with la.AsyncMinHashLSH(0.5, storage_config=settings) as lsh:
+        async with AsyncMinHashLSH(0.5, storage_config=settings) as lsh:
             await lsh.insert(b"a", minhash)
             bands = await lsh.keys.get(b"a" if settings is None else pickle.dumps(b"a"))
             assert len(bands) == len(lsh.hashtables) == lsh.b

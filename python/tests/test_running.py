@@ -16,7 +16,10 @@ import time
 
 import pytest
 
+import lookalike.compat
 import lookalike as la
+from lookalike.compat.datasketch import MinHash, MinHashLSH
+from lookalike.results import StreamVerdict
 from made import ROOT, made_documents
 
 
@@ -141,12 +144,12 @@ def test_all_calls_run_in_concurrent_threads():
     texts = [document["text"] for document in made_documents(120)]
     recipe, kept = la.Recipe("default", ngram=3), la.dedup(texts).kept_rows.tolist()
     codes, signatures = la.simhash(texts, threads=1), la.minhash(texts, recipe=recipe, threads=1)
-    shared, index, lsh = la.MinHash(), la.HammingIndex(), la.MinHashLSH()
+    shared, index, lsh = MinHash(), la.HammingIndex(), MinHashLSH()
     wrong = []
 
     def work(number):
         for round in range(6):
-            own = la.MinHash()
+            own = MinHash()
             own.update_batch([text.encode() for text in texts])
             shared.update_batch([text.encode() for text in texts[round::6]])
             lsh.insert((number, round), own)
@@ -167,7 +170,7 @@ def test_all_calls_run_in_concurrent_threads():
     [worker.join() for worker in workers]
     assert wrong == []
     assert len(lsh) == 48 and len(index) == 48 * int((~codes.mask).sum())
-    alone = la.MinHash()
+    alone = MinHash()
     alone.update_batch([text.encode() for text in texts])
     assert shared == alone and len(lsh.query(shared)) == 48
 
@@ -235,14 +238,15 @@ OPTIONAL = {"data_juicer": "data_juicer", "langchain": "langchain_core", "sklear
 
 def test_examples_of_the_docstrings():
     failed = attempted = 0
-    for module in pkgutil.iter_modules(la.__path__):
+    compat = [f"compat.{module.name}" for module in pkgutil.iter_modules(lookalike.compat.__path__)]
+    for name in [*(module.name for module in pkgutil.iter_modules(la.__path__)), *compat]:
         # These want a session or a service: beside the tests that have one. The last one ends the process.
-        is_absent = module.name in OPTIONAL and importlib.util.find_spec(OPTIONAL[module.name]) is None
-        if not is_absent and module.name not in ("spark", "ray", "_client", "_async_client", "_engine", "__main__"):
-            result = doctest.testmod(importlib.import_module(f"lookalike.{module.name}"))
+        is_absent = name in OPTIONAL and importlib.util.find_spec(OPTIONAL[name]) is None
+        if not is_absent and name not in ("spark", "ray", "_client", "_async_client", "_engine", "__main__"):
+            result = doctest.testmod(importlib.import_module(f"lookalike.{name}"))
             failed, attempted = failed + result.failed, attempted + result.attempted
     result = doctest.testmod(la)
-    for own in (la.MinHash, la.StreamVerdict):
+    for own in (MinHash, StreamVerdict):
         for test in doctest.DocTestFinder().find(own, own.__name__, globs={"la": la}):
             ran = doctest.DocTestRunner().run(test)
             failed, attempted = failed + ran.failed, attempted + ran.attempted
@@ -260,7 +264,8 @@ def test_exports_are_documented():
     for name in la.__all__:
         if name not in ("RECIPES", "__version__", "presets"):
             assert "\n>>> " in inspect.getdoc(getattr(la, name)), name
-    for module in ("spark", "ray", "datasets", "datatrove", "llama_index"):
+    compat = ("compat.datasketch", "compat.rensa", "compat.simhash")
+    for module in ("results", "errors", "service", *compat, "spark", "ray", "datasets", "datatrove", "llama_index"):
         module = importlib.import_module(f"lookalike.{module}")
         for name in module.__all__:
             assert "\n>>> " in inspect.getdoc(getattr(module, name)), name

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-import lookalike as la
-from lookalike import Simhash, SimhashIndex
+from lookalike.compat import simhash as compat
+from lookalike.compat.simhash import Simhash, SimhashIndex
 
 theirs = pytest.importorskip("simhash")
 
@@ -86,7 +86,7 @@ def test_index_is_exact_up_to_its_distance(k):
         near = {str(at) for at, one in enumerate(codes) if bin(one ^ code).count("1") <= k}
         assert set(index.get_near_dups(Simhash(code))) == near == set(other.get_near_dups(theirs.Simhash(code)))
     with pytest.raises(ValueError, match="32 bits, but the index has 64"):
-        index.add("x", la.Simhash(1, f=32))
+        index.add("x", Simhash(1, f=32))
 
 
 def test_weights_equal_simhash():
@@ -107,12 +107,12 @@ def test_subclass_with_own_tokens_works():
         return Words
 
     for text in ("the ferry leaves at the pier", "", "一 二 一"):
-        assert of(la)(text).value == of(theirs)(text).value
-        assert la.Simhash(text)._tokenize(text) == theirs.Simhash(text)._tokenize(text)
+        assert of(compat)(text).value == of(theirs)(text).value
+        assert Simhash(text)._tokenize(text) == theirs.Simhash(text)._tokenize(text)
 
 
 def test_buckets_equal_simhash():
     objects = [(str(number), number * 0x0101_0101_0101_0101) for number in range(40)]
-    ours = la.SimhashIndex([(key, la.Simhash(value)) for key, value in objects], k=3)
+    ours = SimhashIndex([(key, Simhash(value)) for key, value in objects], k=3)
     others = theirs.SimhashIndex([(key, theirs.Simhash(value)) for key, value in objects], k=3)
     assert ours.bucket == others.bucket

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lookalike as la
+from lookalike.errors import RecipeError
 from made import made_documents, write_jsonl
 
 
@@ -57,10 +58,10 @@ def test_recipes(tmp_path):
         (tmp_path / "no.toml", {}, "cannot read the recipe"),
         ("ngram = \n", {}, "the recipe: "),
     ):
-        with pytest.raises(la.RecipeError) as raised:
+        with pytest.raises(RecipeError) as raised:
             la.Recipe(recipe, **changes)
         assert said in str(raised.value)
-    assert set(la.RECIPES) >= {"default-1", "words-3", "datasketch-legacy"}
+    assert set(la.Recipe.built_in) >= {"default-1", "words-3", "datasketch-legacy"}
 
 
 def test_idf_equals_the_command(command, documents, tmp_path):

@@ -16,15 +16,31 @@ import sys
 from pathlib import Path
 from typing import Any, Iterator
 
-import lookalike
+import lookalike.compat.datasketch
+import lookalike.compat.rensa
+import lookalike.compat.simhash
+import lookalike.errors
+import lookalike.results
+import lookalike.service
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python" / "reference.md"
 
 HEAD = """# Python: every name
 
 This page is made from the signatures and docstrings of the package. [Work in Python](index.md) shows what to use for
-which task. `import lookalike as la` is assumed.
+which task. `import lookalike as la` is assumed. The names of other modules are imported from these, for example
+`from lookalike.compat.datasketch import MinHash`.
 """
+
+#: Modules whose names are listed after those of the package, under headings with the module.
+MODULES = (
+    lookalike.results,
+    lookalike.errors,
+    lookalike.service,
+    lookalike.compat.datasketch,
+    lookalike.compat.rensa,
+    lookalike.compat.simhash,
+)
 
 # A page wider than this has its arguments on a line each.
 MAX_WIDTH = 100
@@ -117,20 +133,24 @@ def public_members(kind: type) -> Iterator[tuple[str, Any]]:
                 yield name, member
 
 
-def write_name(name: str, value: Any) -> str:
+def write_name(module: Any, name: str) -> str:
+    value = getattr(module, name)
     text = inspect.getdoc(value)
     is_plain = not (callable(value) or isinstance(value, type))
-    parts = [f"## {name}\n\n"]
+    heading, called = heading_of(module, name), f"la.{name}" if module is lookalike else name
+    parts = [f"## {heading}\n\n"]
     if is_plain:
         parts.append(f"A value of type `{type(value).__name__}`.\n\n")
         return "".join(parts)
     if not text:
-        sys.exit(f"lookalike.{name} has no docstring")
+        sys.exit(f"{module.__name__}.{name} has no docstring")
+    if isinstance(value, type) and value.__name__ != name:
+        return f"## {heading}\n\nAnother name of `{value.__name__}`.\n\n"
     if isinstance(value, type) and issubclass(value, BaseException):
         base = value.__mro__[1].__name__
         parts.append(f"An error, a kind of `{base}`.\n\n")
     else:
-        parts.append(f"```python\n{describe_signature(f'la.{name}', value)}\n```\n\n")
+        parts.append(f"```python\n{describe_signature(called, value)}\n```\n\n")
     parts.append(write_docstring(text) + "\n\n")
     if isinstance(value, type) and not issubclass(value, BaseException):
         for member_name, member in public_members(value):
@@ -142,22 +162,38 @@ def write_name(name: str, value: Any) -> str:
     return "".join(parts)
 
 
+def heading_of(module: Any, name: str) -> str:
+    """Returns a name with its module below the package."""
+    return ".".join([*module.__name__.split(".")[1:], name])
+
+
 def is_error(name: str) -> bool:
     value = getattr(lookalike, name)
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
+def link_names(module: Any, names: list[str]) -> str:
+    """Returns links to the headings of names."""
+    headings = [(name, heading_of(module, name).lower().replace(".", "")) for name in names]
+    return ", ".join(f"[`{name}`](#{anchor})" for name, anchor in headings)
+
+
+def further_names(module: Any) -> list[str]:
+    """Returns the names of a module that the package itself does not have."""
+    return sorted((name for name in module.__all__ if name not in lookalike.__all__), key=str.lower)
+
+
 def write_page() -> str:
-    names = sorted((name for name in lookalike.__all__ if not name.startswith("__")), key=str.lower)
+    names = sorted(lookalike.__all__, key=str.lower)
     functions = [name for name in names if inspect.isfunction(getattr(lookalike, name))]
     errors = [name for name in names if is_error(name)]
     others = [name for name in names if name not in functions and name not in errors]
     groups = {"Functions": functions, "Classes and values": others, "Errors": errors}
-    contents = [
-        f"- {title}: " + ", ".join(f"[`{name}`](#{name.lower()})" for name in group)
-        for title, group in groups.items()
-    ]
-    sections = [write_name(name, getattr(lookalike, name)) for group in groups.values() for name in group]
+    contents = [f"- {title}: {link_names(lookalike, group)}" for title, group in groups.items()]
+    sections = [write_name(lookalike, name) for group in groups.values() for name in group]
+    for module in MODULES:
+        contents.append(f"- `{module.__name__}`: {link_names(module, further_names(module))}")
+        sections += [write_name(module, name) for name in further_names(module)]
     return f"{HEAD}\n" + "\n".join(contents) + "\n\n" + "".join(sections).rstrip("\n") + "\n"
 
 

@@ -373,8 +373,8 @@ fn add_hashes(functions: &PermutedFunctions, hashes: &[u64], slots: &mut SlotVal
 /// hashvalues, permutations : state of another MinHash, whose ``scheme`` must also be given.
 /// scheme : "affine32" (the default), "affine64" or "legacy", which datasketch had before 2.0.
 ///
-/// >>> import lookalike as la
-/// >>> a, b = la.MinHash(), la.MinHash()
+/// >>> from lookalike.compat.datasketch import MinHash
+/// >>> a, b = MinHash(), MinHash()
 /// >>> for word in "the ferry leaves at seven".split(): a.update(word.encode())
 /// >>> for word in "the ferry leaves at eight".split(): b.update(word.encode())
 /// >>> a.jaccard(b)

@@ -1,0 +1,97 @@
+"""Arguments with a few values: type checkers know them, they are those of the engine, and messages speak Python."""
+
+import re
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+from made import ROOT
+
+import lookalike as la
+from lookalike import _choices
+from lookalike._messages import python_words
+from lookalike.results import Deduplicated
+
+TEXTS = ["the ferry leaves at seven", "The ferry leaves at seven!"]
+
+
+@pytest.mark.parametrize(
+    "kind, call",
+    [
+        ("Method", lambda name: la.dedup(TEXTS, method=name)),
+        ("Measure", lambda name: la.dedup(TEXTS, verify=name)),
+        ("Candidates", lambda name: la.dedup(TEXTS, candidates=name)),
+        ("Unit", lambda name: la.dedup(TEXTS, unit=name)),
+        ("Offsets", lambda name: la.passages(TEXTS, offsets=name)),
+        ("PassageOrder", lambda name: la.passages(TEXTS, order=name)),
+        ("Cut", lambda name: la.decontaminate(TEXTS, [{"question": "who?"}], cut=name)),
+    ],
+)
+def test_choices_are_those_of_the_engine(kind, call):
+    with pytest.raises(la.SettingError) as raised:
+        call("foo")
+    known = re.search(r"is 'foo', which is not one of (.*)", str(raised.value))
+    assert known and known[1].split(", ") == list(get_args(getattr(_choices, kind)))
+
+
+WRONG = """
+import lookalike as la
+la.dedup(["a"], method="fast")
+la.pairs(["a"], verify="dice")
+la.compare("a", "b", unit="lines")
+la.passages(["a"], order="shortest")
+la.decontaminate(["a"], "x", cut="word")
+la.dedup(["a"], id=True)
+la.dedup(["a"]).to_pandas("kept")
+la.evaluate([], method=["auto", "fast"])
+la.dedup(["a"], method="join", verify="cosine", id=False).to_polars("clusters")
+"""
+
+
+def test_type_checkers_know_the_choices(tmp_path):
+    pytest.importorskip("mypy")
+    code = tmp_path / "calls.py"
+    code.write_text(WRONG)
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", "--config-file", ROOT / "pyproject.toml", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT / "python",
+        env={"MYPYPATH": str(ROOT / "python"), "PATH": ""},
+    )
+    lines = sorted({int(line) for line in re.findall(r"calls\.py:(\d+): error", checked.stdout)})
+    assert lines == [3, 4, 5, 6, 7, 8, 9, 10], checked.stdout + checked.stderr
+
+
+def test_messages_of_indexes_speak_python(tmp_path):
+    index = la.Index.build(tmp_path / "x.lib", TEXTS)
+    calls = {
+        "add to it with `Index.add`, or replace it with replace=True": lambda: la.Index.build(tmp_path / "x.lib", TEXTS),
+        "build it with store_texts=True, or leave verify and threshold out": lambda: index.search(
+            TEXTS, verify="levenshtein", threshold=0.5
+        ),
+        "or build an index with distance=9": lambda: index.search(TEXTS, distance=9),
+    }
+    for advice, call in calls.items():
+        with pytest.raises(la.SettingError) as raised:
+            call()
+        assert advice in str(raised.value) and "--" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "told, reworded",
+    [
+        ("give more --memory", "give more memory"),
+        ("name the field with --id, or build the index with --id-row", "name the field with id, or build the index with id=False"),
+        ("or build the program with `--features object-store`", "or use a wheel of a release"),
+        ("a text -- with dashes", "a text -- with dashes"),
+        ("give --index-memory 64", "give index_memory=64"),
+    ],
+)
+def test_options_become_arguments(told, reworded):
+    assert python_words(told) == reworded
+
+
+def test_results_keep_their_class():
+    assert isinstance(la.dedup(TEXTS, method="join"), Deduplicated)
