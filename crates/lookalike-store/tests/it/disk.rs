@@ -305,7 +305,7 @@ fn arrived_of(data: &Data, percent: usize, random: &mut Random) -> Vec<u8> {
         match change {
             Change::Length(length) => {
                 if random.chance(percent) {
-                    bytes.resize(*length as usize, 0);
+                    set_length(&mut bytes, *length as usize);
                 }
             }
             Change::Write { at, bytes: written } => {
@@ -325,10 +325,22 @@ fn arrived_of(data: &Data, percent: usize, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// Cuts a file, or fills it up with zeros. A much longer one is allocated anew, because the allocator has zeros at hand, and
+/// tests create thousands of databases.
+fn set_length(bytes: &mut Vec<u8>, length: usize) {
+    if length <= bytes.len() * 2 {
+        bytes.resize(length, 0);
+        return;
+    }
+    let mut longer = vec![0; length];
+    longer[..bytes.len()].copy_from_slice(bytes);
+    *bytes = longer;
+}
+
 fn write(bytes: &mut Vec<u8>, at: u64, written: &[u8]) {
     let (start, end) = (at as usize, at as usize + written.len());
     if bytes.len() < end {
-        bytes.resize(end, 0);
+        set_length(bytes, end);
     }
     bytes[start..end].copy_from_slice(written);
 }
@@ -405,7 +417,7 @@ impl DiskFile for Open {
         }
         let mut inner = self.disk.inner.lock().unwrap();
         let data = &mut inner.files[self.file];
-        data.now.resize(len as usize, 0);
+        set_length(&mut data.now, len as usize);
         data.doubtful.push(Change::Length(len));
         Ok(())
     }
@@ -461,7 +473,7 @@ impl DiskFile for Open {
         let data = &mut inner.files[self.file];
         for change in std::mem::take(&mut data.doubtful) {
             match change {
-                Change::Length(length) => data.durable.resize(length as usize, 0),
+                Change::Length(length) => set_length(&mut data.durable, length as usize),
                 Change::Write { at, bytes } => write(&mut data.durable, at, &bytes),
             }
         }
