@@ -1,7 +1,7 @@
 // The page that does the work in the browser, and its module beside the command.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { dirname, join, resolve } from "node:path";
 import { after, before, test } from "node:test";
@@ -15,19 +15,28 @@ const folder = join(root, "target/web");
 const pageFile = join(folder, "index.html");
 const skip = skipBrowser || (existsSync(pageFile) ? false : `there is no ${pageFile}: npm run web builds it`);
 
-let browser, vite, server, url, runModule, runOverFiles;
+let browser, vite, server, url, runModule, runOverFiles, runWithMemory;
+/** Paths that the server was asked for. */
+const served = [];
 
 before(async () => {
   if (skip) return;
   vite = await createVite({ configFile: false, logLevel: "error", server: { middlewareMode: true, ws: false }, appType: "custom" });
   const { runProgram } = await vite.ssrLoadModule("/src/web/wasi.ts");
   const packed = /id="module">([^<]*)</.exec(readFileSync(pageFile, "utf8"))[1];
-  const module = await WebAssembly.compile(gunzipSync(Buffer.from(packed, "base64")));
+  const { unpackLzma } = await vite.ssrLoadModule("/src/web/lzma.ts");
+  const code = unpackLzma(new Uint8Array(Buffer.from(packed, "base64")));
+  const module = await WebAssembly.compile(code);
   runModule = async (call, attachment = Buffer.alloc(0)) => {
     const ended = await runProgram(module, new Uint8Array(Buffer.concat([Buffer.from(`${JSON.stringify(call)}\n`), attachment])));
     return { code: ended.code, output: Buffer.from(ended.output).toString(), messages: ended.messages };
   };
   const { BytesContent, VirtualFiles } = await vite.ssrLoadModule("/src/web/virtual-files.ts");
+  runWithMemory = async (megabytes, given, contents) => {
+    const files = new VirtualFiles();
+    for (const [name, bytes] of Object.entries(contents)) files.add(name, new BytesContent(new Uint8Array(bytes)));
+    return runProgram(await WebAssembly.compile(limitMemory(code, megabytes * 16)), new Uint8Array(), { arguments: given, files });
+  };
   runOverFiles = async (given, contents) => {
     const files = new VirtualFiles();
     for (const [name, bytes] of Object.entries(contents)) files.add(name, new BytesContent(new Uint8Array(bytes)));
@@ -39,6 +48,7 @@ before(async () => {
     return { code: ended.code, output: Buffer.from(ended.output).toString(), messages: ended.messages, files: Object.fromEntries(read) };
   };
   server = createServer((request, response) => {
+    served.push(request.url);
     const file = join(folder, request.url === "/" ? "index.html" : request.url.slice(1));
     if (!existsSync(file)) return response.writeHead(404).end();
     response.writeHead(200, { "content-type": file.endsWith(".html") ? "text/html" : "application/octet-stream" }).end(readFileSync(file));
@@ -52,6 +62,28 @@ after(async () => {
   await vite?.close();
   server?.close();
 });
+
+/** Returns a module whose memory grows to this number of pages of 64 KiB at most. */
+function limitMemory(code, pages) {
+  const number = (at) => {
+    let [value, bits, next] = [0, 0, at];
+    for (;; bits += 7) {
+      value += (code[next] & 0x7f) * 2 ** bits;
+      if (code[next++] < 0x80) return { value, next };
+    }
+  };
+  const encode = (value) => (value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...encode(Math.floor(value / 0x80))]);
+  const memorySection = 5;
+  let at = 8;
+  while (code[at] !== memorySection) {
+    const { value, next } = number(at + 1);
+    at = next + value;
+  }
+  const { value, next } = number(at + 1);
+  // One memory, with a largest size.
+  const section = [1, 1, ...encode(number(next + 2).value), ...encode(pages)];
+  return Buffer.concat([code.subarray(0, at), Buffer.from([memorySection, ...encode(section.length), ...section]), code.subarray(next + value)]);
+}
 
 const runCommand = (...args) => execFileSync(program, args, { encoding: "utf8", maxBuffer: 1 << 28, env: { ...process.env, LANG: "C" } });
 const dictionary = () => gunzipSync(readFileSync(join(folder, "jieba-dictionary.bin")));
@@ -173,6 +205,14 @@ test("long texts show the passages that both share", { skip }, async () => {
   await compare(page, `${words(7, 6000)} ${shared} ${words(11, 3000)}`, `${words(13, 3000)} ${shared} ${words(17, 6000)}`);
   await page.waitForSelector("mark");
   assert.match(await page.innerText("mark >> nth=0"), /a passage of more than twelve words/);
+});
+
+test("a first visit loads one file", { skip }, async () => {
+  served.length = 0;
+  const page = await openPage(browser, url);
+  await page.waitForSelector("path.curve");
+  await page.waitForSelector(".bits");
+  assert.deepEqual(served.filter((path) => path !== "/favicon.ico"), ["/"]);
 });
 
 test("jieba's dictionary is fetched when it is asked for", { skip }, async () => {
@@ -309,6 +349,36 @@ test("refusals of a run are sentences of the command, and leave no files", { ski
   assert.match(missing.messages, /none\.jsonl/);
 });
 
+test("a run that exceeds the memory of a module ends with the reason", { skip }, async () => {
+  const words = Array.from({ length: 40 }, (_, at) => `word${at}`).join(" ");
+  const rows = Buffer.from(Array.from({ length: 40_000 }, (_, at) => JSON.stringify({ id: at, text: `${words} ${at * 7919}` })).join("\n"));
+  const given = inPage(["dedup", "rows.jsonl", "-o", "kept.jsonl"]);
+  const { MemoryExhausted } = await vite.ssrLoadModule("/src/web/wasi.ts");
+  await assert.rejects(runWithMemory(32, given, { "rows.jsonl": rows }), (cause) => cause instanceof MemoryExhausted && /memory allocation of \d+ bytes failed/.test(cause.message));
+  assert.equal((await runWithMemory(1024, given, { "rows.jsonl": rows })).code, 0);
+  // The limit of a run is told by the command itself.
+  const refused = await runWithMemory(1024, [...given, "--memory", "1M"], { "rows.jsonl": rows });
+  assert.equal(refused.code, 2);
+  assert.match(refused.messages, /1 MB of memory are too little/);
+});
+
+test("a run that does not fit into its memory has temporary files, and the same results", { skip }, async () => {
+  // Titles, of which some repeat and some nearly repeat an earlier one.
+  const title = (at) => {
+    const of = at % 10 < 6 ? at : Math.floor(at / 2);
+    const words = Array.from({ length: 6 }, (_, word) => (of * 7919 + (word + 1) * 104_729) % 50_021);
+    if (at % 10 === 9) words[5] += 1;
+    return words.map((word) => word.toString(16)).join(" ");
+  };
+  const rows = Buffer.from(Array.from({ length: 450_000 }, (_, at) => `{"text":"${title(at)}"}\n`).join(""));
+  const given = ["dedup", "rows.jsonl", "-o", "kept.jsonl", "--removed", "removed.tsv", "--forms", "off", "--json"];
+  const own = await runOverFiles([...inPage(given), "--memory", "165M"], { "rows.jsonl": rows });
+  assert.equal(own.code, 0, own.messages);
+  assert.ok(JSON.parse(own.output).spilled.bytes > 1_000_000, own.output);
+  const expected = runCommandOverFiles(given, { "rows.jsonl": rows });
+  for (const name of ["kept.jsonl", "removed.tsv"]) assert.ok(own.files[name].equals(expected.files[name]), name);
+});
+
 /** Gives the section for files these files, and waits until they are listed. */
 async function giveFiles(page, files) {
   await page.click("#tab-folder");
@@ -379,5 +449,45 @@ test("the section for files looks right in both languages", { skip }, async () =
     await page.frameLocator("iframe.report").locator(".stat").first().waitFor();
     await checkLooks(page, "files", locale);
     await page.context().close();
+  }
+});
+
+test("PDF files are left out, and the page says why", { skip }, async () => {
+  for (const [locale, reason] of [["en-GB", /^almanac\.pdf: left out\. A page reads no PDF files, because/], ["zh-CN", /^almanac\.pdf 未读取：本页不读 PDF 文件，因为/]]) {
+    const page = await openPage(browser, url, { locale });
+    const pdf = { name: "almanac.pdf", mimeType: "application/pdf", buffer: readFileSync(join(root, "examples/archive/almanac.pdf")) };
+    await giveFiles(page, [pdf, ...droppedFiles().filter(({ name }) => ["essay.txt", "letter.docx"].includes(name))]);
+    assert.match(await page.innerText("[role=alert]"), reason);
+    assert.doesNotMatch(await page.innerText("code"), /almanac/);
+    await page.click(".button.strong:enabled");
+    await page.waitForSelector("a[download='passages.tsv']");
+    assert.match((await save(page, "passages.tsv")).toString(), /letter\.docx/);
+    await page.click("#tab-compare");
+    await page.setInputFiles("input[type=file] >> nth=0", pdf);
+    await page.waitForSelector("[role=alert]");
+    assert.match(await page.innerText("[role=alert]"), /almanac\.pdf is not read: it is a PDF file/);
+    await page.context().close();
+  }
+});
+
+test("more files than the memory of a page allows are refused", { skip }, async () => {
+  const place = new Place();
+  try {
+    for (const [job, name, limit] of [["dedup", "rows.jsonl", 1_000_000_000], ["passages", "essay.md", 200_000_000]]) {
+      const page = await openPage(browser, url);
+      place.write(name, "");
+      for (const [size, isRefused] of [[limit, false], [limit + 1, true]]) {
+        truncateSync(place.file(name), size);
+        await giveFiles(page, place.file(name));
+        assert.ok(await page.isChecked(`input[value=${job}]`));
+        assert.equal(await page.locator(".button.strong").isDisabled(), isRefused, `${name}: ${size}`);
+        assert.equal(await page.locator("[role=alert]").count(), isRefused ? 1 : 0);
+        if (isRefused) assert.match(await page.innerText("[role=alert]"), /a page takes at most .*, because a module has 4 GiB of memory: give fewer files, or use the command/);
+        await page.click(".drop button:has-text('Remove all')");
+      }
+      await page.context().close();
+    }
+  } finally {
+    place.remove();
   }
 });
