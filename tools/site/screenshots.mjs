@@ -50,10 +50,10 @@ function readWords(png) {
   return "";
 }
 
-/** Returns the words of the section that the page shows, without speeds, which differ from run to run. */
+/** Returns the words of the section that the page shows, without speeds, which differ from run to run and are left out of short runs. */
 async function findWords(page) {
   const words = await page.evaluate(() => ["header", "#section"].map((part) => document.querySelector(part).innerText).join("\n"));
-  return words.replace(/[\d.,]+(\s*MB\/s)/g, "…$1");
+  return words.replace(/\s*·?\s*[\d.,]+\s*MB\/s/g, "");
 }
 
 const stale = [];
