@@ -42,7 +42,7 @@ export class Wording {
   /** Returns the message of a name that comes from data, or another text if there is none. */
   known = (key: string, other: string, values: Values = {}): string => (key in catalogs[this.language] ? this.text(key as MessageKey, values) : other);
 
-  /** What stands between a name and what is said of it, and between two sentences. Chinese signs have their space in them. */
+  /** Signs between a name and its explanation, and between two sentences. Chinese signs need no space after them. */
   get colon(): string {
     return this.language === "zh" ? "：" : ": ";
   }

@@ -11,20 +11,20 @@ use crate::keys::RECORD_PREFIX;
 use crate::record::RecordDigest;
 use crate::store::StoreError;
 
-/// The directory of a log, known by its number and by the newest record that was read or written. If it is a mounted one and is
-/// unmounted, the same path is another directory or none, in which a second log would begin. If it is mounted again, its
-/// number may be another one, and the record tells that it is the same log.
+/// The directory of a log, recognised by its file number or by the newest record that was read or written. While a mounted
+/// directory is unmounted, its path names another directory or none, in which a second log would begin. After it is mounted
+/// again, its file number may differ, and the record shows that it has the same log.
 #[derive(Clone, Debug)]
 pub(crate) struct LogDirectory {
     path: PathBuf,
     known: Arc<Mutex<KnownContent>>,
 }
 
-/// Marks by which a directory is known again.
+/// Content by which a directory is recognised.
 #[derive(Debug)]
 struct KnownContent {
     number: Option<FileNumber>,
-    /// Key and digest of the newest record. Keys are as long as each other, so their order is that of the numbers.
+    /// Key and digest of the newest record. All keys have the same length, so they sort by number.
     record: Option<(String, RecordDigest)>,
 }
 

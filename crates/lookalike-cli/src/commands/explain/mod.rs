@@ -911,9 +911,9 @@ fn equal_bits(recipe: &Recipe, a: &TextAnalysis<'_>, b: &TextAnalysis<'_>) -> Op
 /// Inputs of the run in which a document was found that it did not remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeptOrigin {
-    /// Those that the run removes documents from.
+    /// Inputs from which the run removes documents.
     Inputs,
-    /// Those of `--against`.
+    /// Inputs of `--against`.
     Reference,
     /// The library: an earlier run kept the document.
     Library,
