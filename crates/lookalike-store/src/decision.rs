@@ -10,12 +10,15 @@ pub use crate::files::rows::NamedText;
 pub const MOST_DECISIONS: usize = 100_000;
 
 /// Documents that a decision may judge again, and the bytes of their texts and metadata. They are inserted under one lock,
-/// so that a failure leaves all of them or none.
+/// so that a failure leaves all of them or none. In memory they take three times as much: their texts, records and
+/// sketches.
 pub const MOST_REJUDGED_DOCUMENTS: usize = 1_000;
 pub(crate) const MOST_REJUDGED_BYTES: usize = 256 << 20;
 
-/// Members of clusters whose texts a decision may read to find the documents that it is about.
+/// Members of clusters whose texts a decision may read to find the documents that it is about, and the bytes of these
+/// texts.
 pub const MOST_READ_MEMBERS: usize = 100_000;
+pub(crate) const MOST_READ_BYTES: usize = 1 << 30;
 
 /// Work of a decision, as a multiple of the [largest work](crate::VerificationLimits::document_steps) of a document: some
 /// 3 s. A shared log has no such limit, because the steps of a search are not the same on all replicas.

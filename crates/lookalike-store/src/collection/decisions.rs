@@ -11,20 +11,20 @@
 
 mod advance_search;
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use lookalike::content_hash::ContentHash;
 use lookalike::dedup::{DecidedText, PairDecision};
-use lookalike::stream::Timestamp;
+use lookalike::stream::{TextDecision, Timestamp};
 use lookalike::text::AnalysisScratch;
 
 use super::Collection;
 use super::documents::open_content;
 use super::member_walk::{MemberWalk, WalkEnd};
 use crate::decision::{
-    DecisionOutcome, DecisionPage, DecisionRequest, DecisionSubject, MOST_READ_MEMBERS,
-    MOST_REJUDGED_BYTES, MOST_REJUDGED_DOCUMENTS, NamedText, RejudgedDocuments, StoredDecision,
+    DecisionOutcome, DecisionPage, DecisionRequest, DecisionSubject, MOST_READ_BYTES,
+    MOST_READ_MEMBERS, MOST_REJUDGED_BYTES, MOST_REJUDGED_DOCUMENTS, NamedText, RejudgedDocuments,
+    StoredDecision,
 };
 use crate::document::{
     DocumentContent, KnownDocument, LONGEST_ID, NewDocument, PendingInsert, hash_id, shorten_id,
@@ -32,7 +32,9 @@ use crate::document::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::log_progress::LogPosition;
 use crate::settings::CollectionContent;
-use crate::state::{CollectionState, DecisionPlan, PlannedCluster, PlannedDocument};
+use crate::state::{
+    ChangedRelations, CollectionState, DecisionPlan, PlannedCluster, PlannedDocument,
+};
 
 /// Largest size, in bytes, of the row of a decision.
 const DECISION_ROW_BYTES: u64 = 256 + 2 * LONGEST_ID as u64;
@@ -77,6 +79,16 @@ impl Collection {
         self.check_running()?;
         self.decide_at(request, Some(position))
             .map(|(outcome, _)| outcome)
+    }
+
+    /// Returns the bytes of disk that a decision can want now, about, as its documents are written again.
+    ///
+    /// # Errors
+    /// If a thread has panicked.
+    pub fn most_decision_room(&self) -> Result<u64> {
+        let records = self.read_state()?.record_bytes();
+        let documents = records.min(MOST_REJUDGED_BYTES as u64);
+        Ok((DECISION_ROW_BYTES + documents) * super::ROOM_FOR_BYTE)
     }
 
     /// Returns a page of decisions, in the order in which they were made. With `id`, those on the text of the document
@@ -184,6 +196,9 @@ impl Collection {
             refuse_empty_texts(&texts)?;
         }
         let plan = DecisionPlanner::new(self, now).plan_decision(texts, request.decision)?;
+        if position.is_none() {
+            self.check_room(DECISION_ROW_BYTES + plan.written_bytes())?;
+        }
         let mut state = self.write_state()?;
         let last_row = state.last_row();
         let outcome = state.apply_decision(plan, now)?;
@@ -268,8 +283,9 @@ struct DecisionPlanner<'a> {
     scratch: AnalysisScratch,
     documents: usize,
     bytes: usize,
-    /// Members of clusters whose texts were read.
+    /// Members of clusters whose texts were read, and the bytes of these texts.
     read_members: usize,
+    read_bytes: usize,
 }
 
 impl<'a> DecisionPlanner<'a> {
@@ -281,6 +297,7 @@ impl<'a> DecisionPlanner<'a> {
             documents: 0,
             bytes: 0,
             read_members: 0,
+            read_bytes: 0,
         }
     }
 
@@ -289,43 +306,49 @@ impl<'a> DecisionPlanner<'a> {
         texts: [NamedText; 2],
         decision: Option<PairDecision>,
     ) -> Result<DecisionPlan> {
-        let decided = [texts[0].text, texts[1].text];
-        let pairs = self
-            .collection
-            .read_state()?
-            .pairs_of_decision(decided, decision);
-        let contents = CollectionState::distinct_texts(&pairs);
-        let mut kept = Vec::new();
-        for &text in &contents {
-            kept.extend(self.find_kept(text)?);
-        }
-        kept.sort_unstable_by_key(|document: &PlannedDocument| document.known.seq);
-        // A decision that two texts differ makes nothing match that did not match before.
-        let may_join = decision != Some(PairDecision::Different);
-        let contents: HashSet<_> = contents.iter().map(|text| text.content).collect();
-        let mut clusters = Vec::with_capacity(kept.len());
-        for (at, kept) in kept.into_iter().enumerate() {
-            // The first one is kept in any case, so only the others can lose all their duplicates.
-            let takes_all = may_join && at > 0;
-            let is_wanted = |content: ContentHash| takes_all || contents.contains(&content);
-            let members = self.find_members(&kept.known, &is_wanted)?;
-            clusters.push(PlannedCluster { kept, members });
-        }
-        let (preview, changed) = {
+        let [a, b] = [texts[0].text, texts[1].text];
+        let (pairs, decided) = {
             let state = self.collection.read_state()?;
-            let preview = state.preview_decision(decided, decision);
-            let changed = state.preview_changes(&pairs, &preview);
-            (preview, changed)
+            let pairs = state.pairs_of_decision([a, b], decision);
+            let decided = state.preview_decision(TextDecision { a, b, decision }, &pairs);
+            (pairs, decided)
         };
+        let clusters = self.find_clusters(&pairs, &decided.changed)?;
         let mut plan = DecisionPlan {
             texts,
             decision,
-            changed,
+            decided,
             clusters,
         };
-        self.collection
-            .search_in_advance(&mut plan, &preview, self.now)?;
+        self.collection.search_in_advance(&mut plan, self.now)?;
         Ok(plan)
+    }
+
+    /// Returns the kept documents with a text of these pairs, each with the duplicates that can leave it.
+    fn find_clusters(
+        &mut self,
+        pairs: &[[DecidedText; 2]],
+        changed: &ChangedRelations,
+    ) -> Result<Vec<PlannedCluster>> {
+        let mut kept = Vec::new();
+        for text in CollectionState::distinct_texts(pairs) {
+            kept.extend(self.find_kept(text)?);
+        }
+        kept.sort_unstable_by_key(|document: &PlannedDocument| document.known.seq);
+        let mut clusters = Vec::with_capacity(kept.len());
+        for (at, kept) in kept.into_iter().enumerate() {
+            let content = kept.text.content;
+            // The first one is kept in any case, so only the others can lose all their duplicates.
+            let can_leave = at > 0 && changed.may_join(content);
+            if can_leave {
+                self.count_document()?;
+            }
+            let is_wanted =
+                |member: ContentHash| can_leave || changed.may_separate(content, member);
+            let members = self.find_members(&kept.known, &is_wanted)?;
+            clusters.push(PlannedCluster { kept, members });
+        }
+        Ok(clusters)
     }
 
     /// Returns the kept documents with a text, unless they are past the window.
@@ -363,7 +386,10 @@ impl<'a> DecisionPlanner<'a> {
             };
             self.count_members(known.len())?;
             for member in known {
-                members.extend(self.prepare_wanted(&member, is_wanted)?);
+                if let Some(member) = self.prepare_wanted(&member, is_wanted)? {
+                    self.count_document()?;
+                    members.push(member);
+                }
             }
         }
         Ok(members)
@@ -416,6 +442,7 @@ impl<'a> DecisionPlanner<'a> {
         let DocumentContent::Text(text) = content.into_content()? else {
             return Ok(None);
         };
+        self.count_read_bytes(text.len())?;
         let content = ContentHash::from_text(&text);
         if !is_wanted(content) {
             return Ok(None);
@@ -432,7 +459,7 @@ impl<'a> DecisionPlanner<'a> {
         let text_key = prepared.sketched.text_key();
         let text = DecidedText { content, text_key };
         debug_assert_eq!(prepared.id_hash, hash_id(&known.document.id));
-        self.count_document(&prepared)?;
+        self.count_bytes(&prepared)?;
         Ok(Some(PlannedDocument {
             known,
             prepared,
@@ -454,23 +481,43 @@ impl<'a> DecisionPlanner<'a> {
         )))
     }
 
-    fn count_document(&mut self, prepared: &PendingInsert) -> Result<()> {
-        self.documents += 1;
-        self.bytes += prepared.content_bytes();
-        let (value, limit) = if self.documents > MOST_REJUDGED_DOCUMENTS {
-            let documents = format!("{} documents or more", self.documents);
-            (documents, MOST_REJUDGED_DOCUMENTS)
-        } else if self.bytes > MOST_REJUDGED_BYTES {
-            let bytes = format!("{} bytes of texts and metadata or more", self.bytes);
-            (bytes, MOST_REJUDGED_BYTES)
-        } else {
+    fn count_read_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.read_bytes += bytes;
+        if self.read_bytes <= MOST_READ_BYTES {
             return Ok(());
-        };
+        }
         Err(decision_error(format!(
-            "the decision may judge {value} again, and {limit} is the limit: delete documents of the clusters that it is \
-             about first"
+            "the clusters of the two texts have {} bytes of texts or more, and a decision reads at most {MOST_READ_BYTES}, \
+             the limit: delete documents of these clusters first",
+            self.read_bytes
         )))
     }
+
+    /// Counts a document that may be judged again.
+    fn count_document(&mut self) -> Result<()> {
+        self.documents += 1;
+        if self.documents <= MOST_REJUDGED_DOCUMENTS {
+            return Ok(());
+        }
+        let documents = format!("{} documents or more", self.documents);
+        Err(too_large(&documents, MOST_REJUDGED_DOCUMENTS))
+    }
+
+    fn count_bytes(&mut self, prepared: &PendingInsert) -> Result<()> {
+        self.bytes += prepared.content_bytes();
+        if self.bytes <= MOST_REJUDGED_BYTES {
+            return Ok(());
+        }
+        let bytes = format!("{} bytes of texts and metadata or more", self.bytes);
+        Err(too_large(&bytes, MOST_REJUDGED_BYTES))
+    }
+}
+
+fn too_large(value: &str, limit: usize) -> Error {
+    decision_error(format!(
+        "the decision may judge {value} again, and {limit} is the limit: delete documents of the clusters that it is about \
+         first"
+    ))
 }
 
 #[cfg(test)]
@@ -571,6 +618,12 @@ mod tests {
         planner.plan_decision(texts, request.decision).unwrap()
     }
 
+    fn apply_plan(collection: &Collection, plan: DecisionPlan) -> DecisionOutcome {
+        let now = (collection.options.clock)();
+        let mut state = collection.write_state().unwrap();
+        state.apply_decision(plan, now).unwrap()
+    }
+
     fn steps_taken(collection: &Collection) -> u64 {
         collection.read_state().unwrap().matcher.steps_taken()
     }
@@ -586,12 +639,7 @@ mod tests {
             let plan = plan_same(&collection);
             let before = steps_taken(&collection);
             assert!(before > before_plan, "{measure:?}");
-            let now = (collection.options.clock)();
-            let outcome = collection
-                .write_state()
-                .unwrap()
-                .apply_decision(plan, now)
-                .unwrap();
+            let outcome = apply_plan(&collection, plan);
             assert_eq!(outcome.rejudged.total, 12);
             let is_kept = |one: &&crate::RejudgedDocument| one.after.verdict == StoredVerdict::Kept;
             let kept = outcome.rejudged.first.iter().filter(is_kept).count();
@@ -609,12 +657,7 @@ mod tests {
         let plan = plan_same(&collection);
         assert!(collection.delete_document("first").unwrap());
         assert!(collection.delete_document("copy1").unwrap());
-        let now = (collection.options.clock)();
-        let outcome = collection
-            .write_state()
-            .unwrap()
-            .apply_decision(plan, now)
-            .unwrap();
+        let outcome = apply_plan(&collection, plan);
         // Nothing matches the second document any more, so it and its duplicates stay.
         assert_eq!(outcome.rejudged.total, 0);
         let second = collection.find_document("second").unwrap().unwrap();
@@ -635,11 +678,74 @@ mod tests {
         let refused = collection.decide(&same()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::TooCostly);
         assert!(
-            refused.to_string().contains("512 is the limit"),
+            refused
+                .to_string()
+                .contains("512 steps of 64 cells, the limit"),
             "{refused}"
         );
         assert_eq!(collection.last_admitted_row().unwrap(), last);
         assert_eq!(collection.list_decisions(0, 9, None).unwrap().total, 0);
+    }
+
+    /// Comparisons of a decision are bounded together, and not each document by the bound of one.
+    #[test]
+    fn documents_of_a_decision_share_its_steps() {
+        let folder = tempfile::tempdir().unwrap();
+        let unlimited = open_collection(&folder, SimilarityMeasure::Levenshtein);
+        insert_clusters(&unlimited);
+        // Eleven duplicates were compared, each with one document.
+        let document_steps = steps_taken(&unlimited) / 11 * 2;
+        let verification = VerificationLimits {
+            document_steps,
+            ..VerificationLimits::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let collection = open_limited(&folder, SimilarityMeasure::Levenshtein, verification);
+        insert_clusters(&collection);
+        let outcome = collection.decide(&same()).unwrap();
+        assert_eq!(outcome.rejudged.total, 12);
+        assert!(steps_taken(&collection) > 3 * document_steps);
+    }
+
+    /// Documents that stay where they are do not count, however many there are.
+    #[test]
+    fn duplicates_that_stay_do_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = open_collection(&folder, SimilarityMeasure::Jaccard);
+        insert(&collection, "other", "lamp lamp table lamp chair", None);
+        insert(&collection, "second", &variant_text(0), None);
+        insert(&collection, "near", &variant_text(1), None);
+        let copies = (0..=MOST_REJUDGED_DOCUMENTS).map(|copy| NewDocument {
+            id: format!("copy{copy}"),
+            content: DocumentContent::Text(variant_text(0)),
+            time: None,
+            meta: None,
+        });
+        let prepared = copies.map(|copy| {
+            let prepared = collection.prepare_document(copy, &mut AnalysisScratch::default());
+            prepared.unwrap()
+        });
+        let prepared: Vec<_> = prepared.collect();
+        let answers = collection.insert_documents(&prepared);
+        assert!(answers.into_iter().all(|answer| answer.is_ok()));
+        let mut request = DecisionRequest {
+            subject: DecisionSubject::Documents(["second".to_owned(), "near".to_owned()]),
+            decision: Some(PairDecision::Different),
+        };
+        let outcome = collection.decide(&request).unwrap();
+        assert_eq!(outcome.rejudged.total, 1);
+        let again = collection.decide(&request).unwrap();
+        assert!(!again.is_new);
+        // Joined again, only the document itself leaves.
+        request.decision = None;
+        assert_eq!(collection.decide(&request).unwrap().rejudged.total, 1);
+        assert!(!collection.decide(&request).unwrap().is_new);
+        // They would all leave with the document that they are duplicates of.
+        let documents = ["other".to_owned(), "second".to_owned()];
+        request.subject = DecisionSubject::Documents(documents);
+        request.decision = Some(PairDecision::Same);
+        let refused = collection.decide(&request).unwrap_err();
+        assert!(refused.to_string().contains("1001 documents"), "{refused}");
     }
 
     /// Members whose texts are read, documents and their bytes with the metadata are bounded, each by name.
@@ -661,15 +767,23 @@ mod tests {
         let prepared = planner.prepare_wanted(&known, &|_| true).unwrap().unwrap();
         assert_eq!(planner.bytes, "one two three four five".len() + 12);
         planner.bytes = MOST_REJUDGED_BYTES;
-        let refused = planner.count_document(&prepared.prepared).unwrap_err();
+        let refused = planner.count_bytes(&prepared.prepared).unwrap_err();
         assert!(
             refused.to_string().contains("bytes of texts and metadata"),
             "{refused}"
         );
         planner.bytes = 0;
         planner.documents = MOST_REJUDGED_DOCUMENTS;
-        let refused = planner.count_document(&prepared.prepared).unwrap_err();
+        let refused = planner.count_document().unwrap_err();
         assert!(refused.to_string().contains("1001 documents"), "{refused}");
+        assert_eq!(planner.read_bytes, "one two three four five".len());
+        planner.read_bytes = MOST_READ_BYTES;
+        assert!(planner.count_read_bytes(0).is_ok());
+        let refused = planner.count_read_bytes(1).unwrap_err();
+        assert!(
+            refused.to_string().contains("1073741825 bytes of texts"),
+            "{refused}"
+        );
         assert!(planner.count_members(MOST_READ_MEMBERS).is_ok());
         let refused = planner.count_members(1).unwrap_err();
         assert!(

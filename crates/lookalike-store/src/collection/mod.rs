@@ -422,10 +422,13 @@ impl Collection {
     }
 }
 
-/// Checks that writing `bytes` leaves the headroom. Four times as much is required, because the
-/// database adds an amount of the same order.
+/// Bytes of disk that are wanted for a byte that is written, because the database adds an amount of the same order.
+const ROOM_FOR_BYTE: u64 = 4;
+
+/// Checks that writing `bytes` leaves the headroom.
 fn check_room(disk: &dyn Disk, headroom: u64, bytes: u64) -> Result<()> {
-    check_free_bytes(disk, headroom.saturating_add(bytes.saturating_mul(4)))
+    let room = bytes.saturating_mul(ROOM_FOR_BYTE);
+    check_free_bytes(disk, headroom.saturating_add(room))
 }
 
 fn thread_panicked() -> Error {

@@ -135,6 +135,13 @@ impl PlannedDocument {
     pub(crate) fn seq(&self) -> u64 {
         self.known.seq
     }
+
+    /// Returns the memory of its search in advance, in bytes.
+    pub(crate) fn search_bytes(&self) -> usize {
+        let check = self.check.as_ref();
+        let of_check = check.map_or(0, |check| check.search.memory_bytes());
+        of_check + size_of_val(&*self.comparisons)
+    }
 }
 
 /// A kept document with a text that a decision is about.
@@ -145,13 +152,20 @@ pub(crate) struct PlannedCluster {
     pub(crate) members: Vec<PlannedDocument>,
 }
 
+/// The decisions as they will be after another one.
+#[derive(Debug)]
+pub(crate) struct PreviewedDecision {
+    pub(crate) preview: DecisionPreview,
+    /// Relations that it changes.
+    pub(crate) changed: ChangedRelations,
+}
+
 /// A decision whose documents were found in advance.
 #[derive(Debug)]
 pub(crate) struct DecisionPlan {
     pub(crate) texts: [NamedText; 2],
     pub(crate) decision: Option<PairDecision>,
-    /// Relations that it changes.
-    pub(crate) changed: ChangedRelations,
+    pub(crate) decided: PreviewedDecision,
     /// Clusters of kept documents with one of these texts, by their sequence numbers.
     pub(crate) clusters: Vec<PlannedCluster>,
 }
@@ -179,16 +193,23 @@ impl StayingDocuments {
 }
 
 impl DecisionPlan {
+    fn documents(&self) -> impl Iterator<Item = &PlannedDocument> {
+        let clusters = self.clusters.iter();
+        clusters.flat_map(|cluster| std::iter::once(&cluster.kept).chain(&cluster.members))
+    }
+
     /// Returns the units of the records of all documents.
     fn record_units(&self) -> u64 {
-        let documents = self
-            .clusters
-            .iter()
-            .flat_map(|cluster| std::iter::once(&cluster.kept).chain(&cluster.members));
-        let bytes: usize = documents
-            .map(|document| document.prepared.record.len())
-            .sum();
+        let records = self.documents().map(|document| &document.prepared.record);
+        let bytes: usize = records.map(|record| record.len()).sum();
         bytes as u64 / PLACE_UNIT_BYTES
+    }
+
+    /// Returns the bytes, about, that are written if all documents are judged again.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        let documents = self.documents();
+        let bytes = documents.map(|document| document.prepared.memory_bytes() as u64);
+        bytes.sum()
     }
 }
 
@@ -222,9 +243,16 @@ impl ChangedRelations {
     }
 
     /// Returns `true` if the relation has changed, unless the texts still match for certain.
-    pub(crate) fn may_separate(&self, a: DecidedText, b: DecidedText) -> bool {
-        let relation = self.by_pair.get(&pair_of(a.content, b.content));
+    pub(crate) fn may_separate(&self, a: ContentHash, b: ContentHash) -> bool {
+        let relation = self.by_pair.get(&pair_of(a, b));
         relation.is_some_and(|&relation| relation != Some(PairDecision::Same))
+    }
+}
+
+impl ChangedRelations {
+    /// Returns `true` if there is a content that can match this one now, and could not before.
+    pub(crate) fn may_join(&self, content: ContentHash) -> bool {
+        self.joined.contains_key(&content)
     }
 }
 
@@ -246,7 +274,7 @@ impl CollectionState {
     }
 
     /// Returns the pairs of texts whose relation a decision can change: its own, and those with texts that are decided as
-    /// different from one of the two.
+    /// different from one of the two. None if the decision holds already.
     pub(crate) fn pairs_of_decision(
         &self,
         texts: [DecidedText; 2],
@@ -255,9 +283,12 @@ impl CollectionState {
         let [a, b] = texts;
         let before = self.decisions.find_pair(a.content, b.content);
         let before = before.map(|before| before.decision);
+        if before == decision {
+            return Vec::new();
+        }
         let mut pairs = vec![texts];
         let different = Some(PairDecision::Different);
-        if before == decision || before != different && decision != different {
+        if before != different && decision != different {
             return pairs;
         }
         for (one, other) in [(a, b), (b, a)] {
@@ -318,7 +349,7 @@ impl CollectionState {
         let DecisionPlan {
             texts,
             decision,
-            changed,
+            decided: PreviewedDecision { preview, changed },
             clusters,
         } = plan;
         let seq = self.rows.partitions.next_row();
@@ -329,6 +360,7 @@ impl CollectionState {
             at: now,
         };
         self.change_relation(&row);
+        self.matcher.adopt_hashed_texts(&preview);
         let mut past_window = 0;
         let mut leaving = Vec::new();
         let mut staying = StayingDocuments::default();
@@ -340,9 +372,10 @@ impl CollectionState {
             let is_demoted = !can_match.is_empty()
                 && !self.is_late(&kept.prepared, now)
                 && self.matches_any(&mut kept, &can_match, now)?;
+            let content = kept.text.content;
             let separated = members
                 .into_iter()
-                .filter(|member| is_demoted || changed.may_separate(kept.text, member.text));
+                .filter(|member| is_demoted || changed.may_separate(content, member.text.content));
             let mut documents: Vec<PlannedDocument> = separated.collect();
             if is_demoted {
                 documents.push(kept);
@@ -417,37 +450,33 @@ impl CollectionState {
         check
     }
 
-    /// Returns the decisions as they will be after another one.
+    /// Returns the decisions as they will be after another one, which can change the relation of these
+    /// [pairs](Self::pairs_of_decision).
     pub(crate) fn preview_decision(
         &self,
-        texts: [DecidedText; 2],
-        decision: Option<PairDecision>,
-    ) -> DecisionPreview {
-        let [a, b] = texts;
-        self.matcher
-            .preview_decisions(&[TextDecision { a, b, decision }])
-    }
-
-    /// Returns the pairs whose relation a decision changes.
-    pub(crate) fn preview_changes(
-        &self,
+        decision: TextDecision,
         pairs: &[[DecidedText; 2]],
-        preview: &DecisionPreview,
-    ) -> ChangedRelations {
+    ) -> PreviewedDecision {
+        let preview = self.matcher.preview_decisions(&[decision]);
         let before = |a, b| self.matcher.decided_relation(a, b);
-        ChangedRelations::new(pairs, before, |a, b| preview.decided_relation(a, b))
+        let after = |a, b| preview.decided_relation(a, b);
+        let changed = ChangedRelations::new(pairs, before, after);
+        PreviewedDecision { preview, changed }
     }
 
-    /// Returns a search for all matches of a document by decisions that are not made yet. A kept document does not find
-    /// itself.
+    /// Returns a search for all matches of a document by decisions that are not made yet, whose comparisons may take
+    /// `step_limit` steps. A kept document does not find itself.
     pub(crate) fn begin_advance_search(
         &self,
         document: &PlannedDocument,
         preview: &DecisionPreview,
+        step_limit: u64,
         now: Timestamp,
     ) -> DocumentCheck {
         let arrival = self.matcher.resolve_arrival(document.prepared.time, now);
-        let search = self.matcher.begin_previewed_listing(&arrival, preview);
+        let search = self
+            .matcher
+            .begin_previewed_listing(&arrival, preview, step_limit);
         DocumentCheck::new(search, &self.check_memory)
     }
 
@@ -469,7 +498,6 @@ impl CollectionState {
     pub(crate) fn empty_matcher_under(&self, preview: &DecisionPreview) -> Result<StreamMatcher> {
         let plan = self.settings.match_plan()?;
         let mut matcher = StreamMatcher::new(&self.settings.recipe, &plan, None)?;
-        matcher.set_step_limit(self.matcher.step_limit());
         matcher.adopt_decisions(preview);
         matcher.begin_partition(0, Timestamp(0))?;
         Ok(matcher)

@@ -53,11 +53,12 @@ pub(crate) use self::compaction::CompactionStart;
 pub use self::compaction::CompactionTrigger;
 pub(crate) use self::decisions::{
     ChangedRelations, DecisionPlan, DecisionTable, PlannedCluster, PlannedDocument,
-    StayingDocuments,
+    PreviewedDecision, StayingDocuments,
 };
 use self::document_index::DocumentIndex;
 pub(crate) use self::open_record::OpenText;
 pub(crate) use self::partition_state::NO_PLACE;
+use self::partition_state::PartitionState;
 pub(crate) use self::pending_queue::{PendingBatch, PendingWork};
 pub(crate) use self::row_reader::DocumentReader;
 use self::stored_rows::StoredRows;
@@ -67,7 +68,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::log_progress::LogPosition;
 use crate::files::partition::PartitionFiles;
 use crate::files::partition_set::PartitionSet;
-use crate::files::rows::PartitionRow;
+use crate::files::rows::{PLACE_UNIT_BYTES, PartitionRow};
 use crate::files::window_history::WindowHistory;
 use crate::settings::{CollectionContent, CollectionSettings};
 
@@ -168,6 +169,12 @@ impl CollectionState {
     pub(crate) fn texts_end(&self) -> u64 {
         let newest = self.rows.partitions.newest();
         newest.map_or(0, |newest| newest.texts_end())
+    }
+
+    /// Returns the bytes of all records, those of dead documents included.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        let ends = self.rows.partitions.iter().map(PartitionState::texts_end);
+        ends.sum::<u64>() * PLACE_UNIT_BYTES
     }
 
     /// Returns the partitions that are on disk.

@@ -124,6 +124,14 @@ impl DocumentCheck {
         self.unlocked_work.is_some()
     }
 
+    /// Returns the length of the text, in bytes, that this work reads.
+    pub(crate) fn unlocked_text_bytes(&self) -> usize {
+        match self.unlocked_work.as_deref() {
+            Some(UnlockedWork::ReadRecord(work)) => work.record.text_bytes(),
+            Some(UnlockedWork::MakeKeys(_)) | None => 0,
+        }
+    }
+
     /// Does the work that ended the last turn of the check.
     pub(crate) fn do_unlocked_work(&mut self, document: &PendingInsert) {
         let Some(work) = self.unlocked_work.take() else {

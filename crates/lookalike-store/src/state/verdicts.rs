@@ -99,11 +99,10 @@ impl DocumentCheck {
         matches.iter().map(|found| found.order).collect()
     }
 
-    /// Frees what only a search that goes on needs, and returns the bytes that are left.
-    pub(crate) fn keep_for_later(&mut self) -> usize {
+    /// Frees what only a search that goes on needs.
+    pub(crate) fn keep_for_later(&mut self) {
         self.search.forget_lists();
         self.count_bytes();
-        self.search.memory_bytes()
     }
 
     /// Counts the memory that the check keeps until its document is admitted.

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use lookalike::dedup::PairDecision;
 use lookalike_oracle::effort::choose_effort;
 use lookalike_store::{
-    Collection, CollectionSettings, Disk, DiskFile, DiskFolder, Error, ErrorKind, InsertAnswer,
-    NewDocument, Result, export_documents, verify_collection,
+    Collection, CollectionSettings, DecisionRequest, DecisionSubject, Disk, DiskFile, DiskFolder,
+    Error, ErrorKind, InsertAnswer, NewDocument, Result, export_documents, verify_collection,
 };
 
 use crate::disk::{Fault, Simulated, UNREADABLE};
@@ -451,6 +452,35 @@ fn nearly_full_disk_takes_the_documents_for_which_it_has_space() {
     let admitted = collection.admit_turn(&mut prepared);
     assert_eq!(admitted.count(), 1);
     assert!(collection.wait_until_durable(admitted)[0].is_ok());
+}
+
+/// A decision asks for the room of all documents that are written again, and not of its own row alone.
+#[test]
+fn decision_wants_room_for_its_documents() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let mut options = hand.options();
+    options.headroom = 1 << 20;
+    let new = Arc::new(disk.clone());
+    let collection =
+        Collection::create_empty(new, &CollectionSettings::default(), options).unwrap();
+    let long = |seed: usize| (0..2_000).map(move |at| format!("word{} ", at + seed));
+    for (id, seed) in [("a", 0), ("b", 9_000), ("c", 9_001)] {
+        let text: String = long(seed).collect();
+        let documents = prepare(&collection, vec![document(id, &text, None)]);
+        assert!(collection.insert_documents(&documents).remove(0).is_ok());
+    }
+    let request = DecisionRequest {
+        subject: DecisionSubject::Documents(["a".to_owned(), "b".to_owned()]),
+        decision: Some(PairDecision::Same),
+    };
+    let room = collection.most_decision_room().unwrap();
+    assert!(room > 4 * 3 * 16_000, "{room}");
+    disk.set_free((1 << 20) + 4 * 16_000);
+    let refused = collection.decide(&request).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
+    assert_eq!(collection.list_decisions(0, 9, None).unwrap().total, 0);
+    disk.set_free((1 << 20) + 2 * room);
+    assert_eq!(collection.decide(&request).unwrap().rejudged.total, 2);
 }
 
 /// Expiry makes room on a full disk.

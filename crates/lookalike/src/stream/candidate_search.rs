@@ -400,7 +400,7 @@ impl StreamMatcher {
             let (partition, at) = self.partitions.locate_number(number);
             let in_kept = partition.sketch_at(at);
             let compared = self.verifier.compare_candidate(
-                precheck.steps,
+                self.verifier.budget_of(precheck),
                 &candidate,
                 in_kept,
                 arriving,

@@ -126,7 +126,7 @@ impl CandidateVerifier {
         };
         let lists = Arc::clone(&precheck.lists);
         let compared = self.compare_candidate(
-            precheck.steps,
+            self.budget_of(precheck),
             &deferred.candidate,
             in_kept,
             ArrivingDocument {
@@ -143,22 +143,26 @@ impl CandidateVerifier {
         Ok(())
     }
 
-    /// Compares a candidate within the step limit, of which candidates before took `steps_before`. Returns `None`
-    /// if that takes more than a unit of the turn.
+    /// Returns the steps of verification that a check may take, without those that it has taken.
+    pub(super) fn budget_of(&self, precheck: &PrecheckResult) -> StepBudget {
+        let limit = match self.plan.sequence_measure() {
+            Some(_) => precheck.own_step_limit.unwrap_or(self.step_limit),
+            None => u64::MAX,
+        };
+        StepBudget::resume(limit, precheck.steps)
+    }
+
+    /// Compares a candidate within a budget. Returns `None` if that takes more than a unit of the turn.
     pub(super) fn compare_candidate(
         &self,
-        steps_before: u64,
+        budget: StepBudget,
         candidate: &CandidateDocument,
         in_kept: SketchRef<'_>,
         arriving: ArrivingDocument<'_>,
         texts: &dyn StreamTexts,
         turn: &mut SearchTurn,
     ) -> Result<Option<ComparedCandidate>> {
-        let limit = match self.plan.sequence_measure() {
-            Some(_) => self.step_limit,
-            None => u64::MAX,
-        };
-        let budget = StepBudget::resume(limit, steps_before);
+        let steps_before = budget.taken();
         let mut budget = budget.pausing_after(turn.unit_steps());
         let analysis = AnalysisLimit::new(turn.most_text_bytes());
         let new = self.inputs.inputs_of_new(arriving, &analysis);

@@ -247,6 +247,19 @@ impl StreamMatcher {
         DecisionPreview(Arc::new(decided))
     }
 
+    /// Takes over what the searches under a preview have learnt about the texts of kept documents. The decisions must have
+    /// been made a moment ago, from those of the preview's own moment.
+    pub fn adopt_hashed_texts(&mut self, preview: &DecisionPreview) {
+        debug_assert_eq!(self.decided.version, preview.0.version);
+        let hashed = preview.0.hashed_classes.lock();
+        let hashed = hashed.unwrap_or_else(PoisonError::into_inner).clone();
+        *self
+            .decided
+            .hashed_classes
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner) = hashed;
+    }
+
     /// Makes the decisions of a preview in a matcher that has no documents yet.
     pub fn adopt_decisions(&mut self, preview: &DecisionPreview) {
         self.decided = preview.0.copy_tables();

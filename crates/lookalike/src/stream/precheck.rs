@@ -81,6 +81,8 @@ pub struct PrecheckResult {
     pub(super) decided_matches: Vec<KeptMatch>,
     /// The decisions by which the search compares, if they are not those of the matcher yet.
     pub(super) preview: Option<DecisionPreview>,
+    /// Steps of verification that the search may take, if they are not those of the matcher.
+    pub(super) own_step_limit: Option<u64>,
     /// Results of comparisons that were made elsewhere, by the place of the kept document in the total order.
     pub(super) known: HashMap<u64, KnownComparison>,
 }
@@ -118,9 +120,11 @@ const MOST_PREFETCHED_KEYS: usize = 512;
 const KEYS_OF_UNIT: usize = if cfg!(test) { 7 } else { 256 };
 
 impl PrecheckResult {
-    /// Ends the preview of a search: it goes on by the decisions of the matcher, which must be those of the preview by now.
+    /// Ends the preview of a search: it goes on by the decisions of the matcher, which must be those of the preview by now,
+    /// and within its step limit.
     pub fn end_preview(&mut self) {
         self.preview = None;
+        self.own_step_limit = None;
     }
 
     /// Lets a search that finds all matches go on as one for the best match.
@@ -281,6 +285,7 @@ impl StreamMatcher {
             class: None,
             decided_matches: Vec::new(),
             preview: None,
+            own_step_limit: None,
             known: HashMap::new(),
         }
     }
@@ -294,15 +299,18 @@ impl StreamMatcher {
         }
     }
 
-    /// Returns a check as [`begin_listing`](Self::begin_listing) does, by decisions that are not made yet. Once they are, it
-    /// [goes on](PrecheckResult::end_preview), and no pair is compared twice.
+    /// Returns a check as [`begin_listing`](Self::begin_listing) does, by decisions that are not made yet. Its verification
+    /// may take `step_limit` steps, in place of those that the [matcher](Self::set_step_limit) allows. Once the decisions are
+    /// made, it [goes on](PrecheckResult::end_preview), and no pair is compared twice.
     pub fn begin_previewed_listing(
         &self,
         arrival: &ArrivalTime,
         preview: &DecisionPreview,
+        step_limit: u64,
     ) -> PrecheckResult {
         PrecheckResult {
             preview: Some(preview.clone()),
+            own_step_limit: Some(step_limit),
             ..self.begin_listing(arrival)
         }
     }

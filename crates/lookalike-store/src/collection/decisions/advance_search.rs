@@ -11,20 +11,18 @@
 //! exclusive lock. So it does no harm that documents are deleted or expire during these searches.
 //!
 //! Cost: for each document a search of the collection, and one of the documents that are expected to be kept again. Memory:
-//! the candidates of these searches, up to [`MOST_SEARCH_BYTES`].
+//! the candidates and keys of these searches, up to [`MOST_SEARCH_BYTES`], and the sketches of these documents.
 
 use std::collections::HashSet;
 
-use lookalike::stream::{
-    DecisionPreview, DocumentSlot, SearchTurn, StreamMatcher, StreamTexts, Timestamp,
-};
+use lookalike::stream::{DocumentSlot, SearchTurn, StreamMatcher, StreamTexts, Timestamp};
 
 use super::Collection;
 use crate::decision::{DOCUMENTS_OF_WORK, MOST_SEARCH_BYTES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::{
     ChangedRelations, DecisionPlan, DocumentCheck, PlannedCluster, PlannedDocument,
-    StayingDocuments,
+    PreviewedDecision, StayingDocuments,
 };
 
 impl Collection {
@@ -32,21 +30,16 @@ impl Collection {
     ///
     /// # Errors
     /// [`ErrorKind::TooCostly`] if that takes more work than a decision may, unless the collection follows a log.
-    pub(super) fn search_in_advance(
-        &self,
-        plan: &mut DecisionPlan,
-        preview: &DecisionPreview,
-        now: Timestamp,
-    ) -> Result<()> {
+    pub(super) fn search_in_advance(&self, plan: &mut DecisionPlan, now: Timestamp) -> Result<()> {
         let mut search = AdvanceSearch {
             collection: self,
-            preview,
+            decided: &plan.decided,
             now,
             most_steps: self.most_decision_steps(),
             steps: 0,
             bytes: 0,
         };
-        let leaving = search.find_leaving(&plan.changed, &mut plan.clusters)?;
+        let leaving = search.find_leaving(&mut plan.clusters)?;
         search.search_leaving(leaving)
     }
 
@@ -62,7 +55,7 @@ impl Collection {
 
 struct AdvanceSearch<'a> {
     collection: &'a Collection,
-    preview: &'a DecisionPreview,
+    decided: &'a PreviewedDecision,
     now: Timestamp,
     most_steps: u64,
     /// Steps so far.
@@ -75,9 +68,9 @@ impl AdvanceSearch<'_> {
     /// Returns the documents that are expected to be judged again, in the order in which that happens.
     fn find_leaving<'p>(
         &mut self,
-        changed: &ChangedRelations,
         clusters: &'p mut [PlannedCluster],
     ) -> Result<Vec<&'p mut PlannedDocument>> {
+        let changed: &ChangedRelations = &self.decided.changed;
         let mut staying = StayingDocuments::default();
         let mut leaving = Vec::new();
         for PlannedCluster { kept, members } in clusters {
@@ -88,10 +81,10 @@ impl AdvanceSearch<'_> {
             if !is_demoted {
                 staying.push(kept);
             }
-            let text = kept.text;
+            let content = kept.text.content;
             let separated = members
                 .iter_mut()
-                .filter(|member| is_demoted || changed.may_separate(text, member.text));
+                .filter(|member| is_demoted || changed.may_separate(content, member.text.content));
             leaving.extend(separated);
             leaving.extend(is_demoted.then_some(kept));
         }
@@ -117,23 +110,39 @@ impl AdvanceSearch<'_> {
         }
         let mut check = {
             let state = self.collection.read_state()?;
-            state.begin_advance_search(document, self.preview, self.now)
+            let preview = &self.decided.preview;
+            state.begin_advance_search(document, preview, self.left_steps(), self.now)
         };
         loop {
             let mut turn = self.collection.options.verification.begin_turn();
             let is_complete = {
                 let state = self.collection.read_state()?;
-                state.continue_advance_search(&mut check, document, self.now, &mut turn)?
+                state.continue_advance_search(&mut check, document, self.now, &mut turn)
             };
             self.count_steps(turn.steps())?;
-            if is_complete {
+            if is_complete.map_err(|error| self.name_limit(error))? {
                 break;
             }
-            check.do_unlocked_work(&document.prepared);
+            self.do_unlocked_work(&mut check, document)?;
         }
-        self.bytes += check.keep_for_later();
+        check.keep_for_later();
         document.check = Some(check);
+        self.bytes += document.search_bytes();
         Ok(())
+    }
+
+    /// Does the work that ended the last turn of a search, and counts it.
+    fn do_unlocked_work(
+        &mut self,
+        check: &mut DocumentCheck,
+        document: &PlannedDocument,
+    ) -> Result<()> {
+        let mut work = SearchTurn::unlimited();
+        work.add_text_bytes(check.unlocked_text_bytes());
+        let compared_before = check.search.steps();
+        check.do_unlocked_work(&document.prepared);
+        work.add_steps(check.search.steps() - compared_before);
+        self.count_steps(work.steps())
     }
 
     /// Searches the matches of all documents that leave: among those that stay, and among each other.
@@ -144,34 +153,34 @@ impl AdvanceSearch<'_> {
         let left_seqs: HashSet<u64> = leaving.iter().map(|document| document.seq()).collect();
         let state = self.collection.read_state()?;
         let mut among = MutualComparison {
-            matcher: state.empty_matcher_under(self.preview)?,
+            matcher: state.empty_matcher_under(&self.decided.preview)?,
             kept: Vec::new(),
         };
         drop(state);
-        for document in &mut leaving {
+        for at in 0..leaving.len() {
+            let (earlier, rest) = leaving.split_at_mut(at);
+            let document = &mut *rest[0];
             self.search_document(document)?;
-            let matches_earlier = among.compare_document(document, self)?;
+            self.bytes -= document.search_bytes();
+            let matches_earlier = among.compare_document(document, earlier, self)?;
             let check = document.check.as_ref();
             let matched = check.map_or_else(Vec::new, DocumentCheck::matched_seqs);
             let is_match = matched.iter().any(|seq| !left_seqs.contains(seq));
             if !matches_earlier && !is_match {
-                self.expect_to_keep(document, &mut among)?;
+                among.keep_document(document, at)?;
+                self.make_insertion_keys(document)?;
             }
-            if self.bytes > MOST_SEARCH_BYTES {
+            if self.bytes + document.search_bytes() > MOST_SEARCH_BYTES {
                 document.check = None;
                 document.comparisons = Vec::new();
             }
+            self.bytes += document.search_bytes();
         }
         Ok(())
     }
 
-    /// Prepares a document that is expected to be kept again, and compares the later ones with it.
-    fn expect_to_keep(
-        &self,
-        document: &mut PlannedDocument,
-        among: &mut MutualComparison,
-    ) -> Result<()> {
-        among.keep_document(document)?;
+    /// Makes the keys of a document that is expected to be kept again.
+    fn make_insertion_keys(&self, document: &mut PlannedDocument) -> Result<()> {
         let extractor = self.collection.read_state()?.matcher.key_extractor();
         if let Some(check) = &mut document.check {
             let sketched = &document.prepared.sketched;
@@ -180,57 +189,88 @@ impl AdvanceSearch<'_> {
         Ok(())
     }
 
+    fn left_steps(&self) -> u64 {
+        self.most_steps - self.steps
+    }
+
     fn count_steps(&mut self, steps: u64) -> Result<()> {
-        self.steps = self.steps.saturating_add(steps);
-        if self.steps <= self.most_steps {
-            return Ok(());
+        if steps > self.left_steps() {
+            return Err(self.too_costly());
         }
+        self.steps += steps;
+        Ok(())
+    }
+
+    fn too_costly(&self) -> Error {
         let what = format!(
-            "judging the documents of the decision again takes {} steps of 64 cells or more, and {} is the limit: delete \
-             documents of the clusters that it is about first",
-            self.steps, self.most_steps
+            "judging the documents of the decision again takes more than {} steps of 64 cells, the limit: delete documents \
+             of the clusters that it is about first",
+            self.most_steps
         );
-        Err(Error::new(ErrorKind::TooCostly, what))
+        Error::new(ErrorKind::TooCostly, what)
+    }
+
+    /// Names the limit of the decision in place of that of one document, which is the rest of it.
+    fn name_limit(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::TooCostly => self.too_costly(),
+            _ => error,
+        }
     }
 }
 
 /// The documents that are expected to be kept again, in a matcher of their own.
 struct MutualComparison {
     matcher: StreamMatcher,
-    /// Their sequence numbers before and their texts, by their places.
-    kept: Vec<(u64, String)>,
+    /// Their places among the documents that leave, by their slots.
+    kept: Vec<usize>,
 }
 
-impl StreamTexts for MutualComparison {
+/// The texts of these documents.
+struct MutualTexts<'a, 'p> {
+    kept: &'a [usize],
+    leaving: &'a [&'p mut PlannedDocument],
+}
+
+impl StreamTexts for MutualTexts<'_, '_> {
     fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> lookalike::Result<()> {
-        visit(&self.kept[slot.index as usize].1);
+        let document = &self.leaving[self.kept[slot.index as usize]];
+        visit(document.prepared.sketched.text().unwrap_or_default());
         Ok(())
     }
 }
 
 impl MutualComparison {
-    /// Compares a document with those before it, and notes the results in it. Returns `true` if it matches one.
+    /// Compares a document with the `earlier` ones of those that leave, and notes the results in it. Returns `true` if it
+    /// matches one.
     fn compare_document(
-        &self,
+        &mut self,
         document: &mut PlannedDocument,
+        earlier: &[&mut PlannedDocument],
         advance: &mut AdvanceSearch<'_>,
     ) -> Result<bool> {
+        self.matcher.set_step_limit(advance.left_steps());
         let matcher = &self.matcher;
+        let texts = MutualTexts {
+            kept: &self.kept,
+            leaving: earlier,
+        };
         let arrival = matcher.resolve_arrival(document.prepared.time, advance.now);
         let mut search = matcher.begin_listing(&arrival);
         let turn = &mut SearchTurn::unlimited();
         let sketched = &document.prepared.sketched;
-        matcher.continue_precheck(&mut search, sketched, &arrival, None, self, turn)?;
+        let compared =
+            matcher.continue_precheck(&mut search, sketched, &arrival, None, &texts, turn);
+        compared.map_err(|error| advance.name_limit(error.into()))?;
         advance.count_steps(turn.steps())?;
         document.comparisons = matcher.list_comparisons(&search);
-        advance.bytes += size_of_val(&*document.comparisons);
         Ok(search.found_match().is_some())
     }
 
-    fn keep_document(&mut self, document: &PlannedDocument) -> Result<()> {
-        let text = document.prepared.sketched.text().unwrap_or_default();
+    /// Keeps the document at a place among those that leave.
+    fn keep_document(&mut self, document: &PlannedDocument, at: usize) -> Result<()> {
         let sketched = &document.prepared.sketched;
-        self.kept.push((document.seq(), text.to_owned()));
+        self.kept.push(at);
         self.matcher
             .keep_document(sketched, document.seq(), Timestamp(0))?;
         Ok(())
