@@ -229,6 +229,12 @@ fn append_log_figures(replica: &Replica, page: &mut MetricsPage) {
             lag.records,
         ),
         (
+            "lookalike_log_caught_up",
+            "gauge",
+            "1 if this replica has caught up with the shared log; 0 while it restores or catches up, or once it has stopped.",
+            progress.check_running().is_ok().into(),
+        ),
+        (
             "lookalike_log_appends_total",
             "counter",
             "Records that this replica has written.",

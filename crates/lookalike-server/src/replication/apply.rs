@@ -351,6 +351,12 @@ impl RecordApplier<'_> {
 /// Stands between the alias and the collection of a subject. No name has it.
 const ALIAS_SEPARATOR: char = '@';
 
+/// Returns the name of the collection in the subject of an entry that changes documents.
+pub(super) fn collection_of_subject(subject: &str) -> &str {
+    let parts = subject.split_once(ALIAS_SEPARATOR);
+    parts.map_or(subject, |(_, collection)| collection)
+}
+
 /// Returns the subject of an entry for a collection that was named by an alias. All replicas refuse it if the alias leads
 /// elsewhere before the entry.
 pub(crate) fn alias_subject(alias: &str, collection: &str) -> String {

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use lookalike_log::{EntryKind, LogEntry, LogTail};
 
-use super::apply::RecordApplier;
+use super::apply::{RecordApplier, collection_of_subject};
 use super::beginning::ReplicaParts;
 use super::durability::is_disk_behind;
 use super::log_thread::ReceivedRecord;
+use crate::collections::ServedCollections;
 use crate::service::ServiceState;
 
 /// Bytes, about, of the files of a new collection or recipe beside the content of its entry.
@@ -76,15 +77,15 @@ impl ReplicaParts {
     /// replica stops.
     fn wait_for_disk(&self, service: &ServiceState, entries: &[LogEntry]) -> bool {
         let collections = &service.collections;
-        let created_bytes = count_created_bytes(entries);
+        let wanted = count_created_bytes(entries) + most_decision_room(collections, entries);
         let mut is_reported = false;
         loop {
             if self.replica.has_ended() {
                 return false;
             }
             let mut full = collections.disk_full_reason();
-            if full.is_none() && created_bytes > 0 {
-                full = collections.lack_of_room(created_bytes);
+            if full.is_none() && wanted > 0 {
+                full = collections.lack_of_room(wanted);
             }
             if full.is_none() && !is_disk_behind(collections) {
                 self.replica.progress.note_disk_wait(None);
@@ -99,6 +100,18 @@ impl ReplicaParts {
             std::thread::sleep(DISK_WAIT);
         }
     }
+}
+
+/// Returns the bytes of disk that the largest decision of entries can want.
+fn most_decision_room(collections: &ServedCollections, entries: &[LogEntry]) -> u64 {
+    let decisions = entries
+        .iter()
+        .filter(|entry| entry.kind == EntryKind::Decide);
+    let wanted = decisions.filter_map(|entry| {
+        let open = collections.look_up_collection(collection_of_subject(&entry.subject));
+        open.ok()?.collection.most_decision_room().ok()
+    });
+    wanted.max().unwrap_or(0)
 }
 
 /// Returns the bytes of disk, about, that entries take which create a collection or upload a recipe.

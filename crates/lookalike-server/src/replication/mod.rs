@@ -388,8 +388,7 @@ impl Replica {
     /// Returns the problem of an entry that was dropped: this replica has stopped, or the service is stopping.
     pub(crate) fn dropped_problem(&self) -> ApiProblem {
         self.progress
-            .check_running()
-            .err()
+            .dropped_problem()
             .unwrap_or_else(stopping_problem)
     }
 

@@ -277,6 +277,16 @@ impl ReplicaProgress {
         ApiProblem::new(ProblemCode::LogUnavailable, detail)
     }
 
+    /// Returns the problem of a change that was on its way when the replica stopped; `None` if it runs.
+    pub(super) fn dropped_problem(&self) -> Option<ApiProblem> {
+        let reason = self.stop_reason()?;
+        let detail = format!(
+            "this replica has stopped while the change was on its way, so its outcome is unknown: send the same again to \
+             another replica ({reason})"
+        );
+        Some(ApiProblem::new(ProblemCode::LogStopped, detail))
+    }
+
     /// Returns the problem of a change whose record did not come in time.
     pub(crate) fn unavailable_problem(&self) -> ApiProblem {
         let seconds = super::PATIENCE.as_secs();
@@ -314,6 +324,19 @@ mod tests {
         let at_end = ReplicaProgress::new(0);
         at_end.note_end_of_log(0);
         assert!(at_end.is_caught_up());
+    }
+
+    /// A client is told apart that its change was refused, and that nobody knows what became of it.
+    #[test]
+    fn dropped_changes_have_an_unknown_outcome() {
+        let progress = ReplicaProgress::new(0);
+        assert!(progress.dropped_problem().is_none());
+        progress.stop("record 4 is damaged");
+        let dropped = progress.dropped_problem().unwrap().detail;
+        assert!(dropped.contains("unknown: send the same again to another replica"));
+        assert!(dropped.contains("record 4 is damaged"), "{dropped}");
+        let refused = progress.check_running().unwrap_err().detail;
+        assert_eq!(refused, "this replica has stopped: record 4 is damaged");
     }
 
     /// A permanent error of the store is logged every minute and names what to do; one that passes is logged once.

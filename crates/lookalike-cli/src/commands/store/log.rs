@@ -129,8 +129,8 @@ fn run_verify(args: &LogVerifyArgs) -> Result<CommandOutcome> {
         return Ok(CommandOutcome::Done);
     }
     bail!(
-        "the shared log {} is not whole: it has {} damages and {} contradictions to what replicas and snapshots know, \
-         beside {} whole records; `lookalike store log repair` writes back what a replica has a copy of",
+        "the shared log {} is not whole. Damages: {}; contradictions to what replicas and snapshots know: {}; whole \
+         records: {}; `lookalike store log repair` writes back what a replica has a copy of",
         args.url,
         format_count(report.damages.len() as u64),
         format_count(report.contradictions.len() as u64),
