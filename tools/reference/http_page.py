@@ -33,7 +33,7 @@ HEAD = """# The HTTP interface
 This page is made from `/openapi.json` of the service, which programs can read. The requests of the examples are sent when
 the page is made.
 
-- Bodies and answers are JSON in UTF-8. Calls that take one document or many also take a document on each line
+- Bodies and responses are JSON in UTF-8. Calls that take one document or many also take a document on each line
   (`Content-Type: application/x-ndjson`), and then answer with a line for each.
 - With keys, each request has the header `Authorization: Bearer KEY`; a call says which role it needs.
 - An error is `application/problem+json` with `type`, `title`, `status`, `code` and `detail`. `code` does not change between

@@ -43,7 +43,7 @@ pub(crate) fn openapi_document() -> Value {
         "info": {
             "title": "lookalike",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Checks documents for near-duplicates and inserts them, in one step. Every answer \
+            "description": "Checks documents for near-duplicates and inserts them, in one step. Every response \
                 has the header X-Request-Id: that of the request, or a new one.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
@@ -280,7 +280,7 @@ fn answer_description(call: &ApiCall) -> &'static str {
         ((204, _), _) => "Deleted.",
         _ if call.name == "export" => {
             "The documents that exist when the export begins, in the order of `seq`; those deleted or replaced \
-             meanwhile are left out. Needs HTTP/1.1: an answer that ends without the last chunk is incomplete."
+             meanwhile are left out. Needs HTTP/1.1: a response that ends without the last chunk is incomplete."
         }
         _ if call.name == "decide" => "The effect of each decision, in their order.",
         (_, Some((_, true))) => "The verdict; for many documents, one answer each, in their order.",
@@ -375,7 +375,7 @@ fn shared_responses() -> Value {
 /// Description of the parameter that waits for a document.
 const ABOUT_AT_LEAST: &str = "With a shared log: waits until this replica has applied the document with this `seq`, \
     up to 10 s, and is 503 `behind` after that. The header `Lookalike-Position` waits in the same way for the record \
-    with its number; the answer to a change has it.";
+    with its number; the response to a change has it.";
 
 /// Returns the parameter for the compression of a body.
 fn encoding_parameter() -> Value {
@@ -419,7 +419,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
             ),
             ("after", "get_cluster") => (
                 json!({ "type": "integer", "minimum": 0 }),
-                "The `next` of the previous answer: only the members after it are listed.",
+                "The `next` of the previous response: only the members after it are listed.",
             ),
             (AT_LEAST, _) => (json!({ "type": "integer", "minimum": 0 }), ABOUT_AT_LEAST),
             ("format", _) => (
@@ -438,12 +438,12 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
             ),
             ("limit", "query") => (
                 json!({ "type": "integer", "minimum": 1, "maximum": MAX_MATCHES }),
-                "Number of `matches` in the answer, of one document: the most similar first, and of \
+                "Number of `matches` in the response, of one document: the most similar first, and of \
                  equally similar ones the earliest first. Without it, there is no such field.",
             ),
             ("nearest", _) => (
                 json!({ "type": "boolean", "default": false }),
-                "True if the answer to one document that matches nothing has `nearest`; needs `limit`.",
+                "True if the response to one document that matches nothing has `nearest`; needs `limit`.",
             ),
             ("limit", _) => (
                 count(CLUSTERS_ON_PAGE),
@@ -457,7 +457,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
             _ => (
                 count(MEMBER_LIMITS),
                 "Number of members listed, the newest first; `more` is true if there are others. If many members \
-                 were deleted, an answer can have fewer, even none, although there are others.",
+                 were deleted, a response can have fewer, even none, although there are others.",
             ),
         };
         json!({ "name": name, "in": "query", "description": about, "schema": schema })
@@ -675,7 +675,7 @@ fn document_schemas() -> Value {
             "type": text, "title": text, "status": number, "code": { "enum": codes }, "detail": text,
             "request_id": {
                 "type": "string",
-                "description": "The X-Request-Id of the request, or a new id, as in the header of the answer and \
+                "description": "The X-Request-Id of the request, or a new id, as in the header of the response and \
                     in the log; not in problems of single lines.",
             },
         })),
@@ -740,7 +740,7 @@ fn document_schemas() -> Value {
                 },
                 "complete": {
                     "type": "boolean",
-                    "description": "Whether these are all documents of the cluster. An answer compares at most \
+                    "description": "Whether these are all documents of the cluster. A response compares at most \
                         16 MiB of `meta`.",
                 },
             },
@@ -1126,7 +1126,7 @@ fn answer_schema(text: &Value) -> Value {
             "record": {
                 "type": "integer",
                 "minimum": 1,
-                "description": "With a shared log, in the lines of the answer to a bulk insert: the number of the record \
+                "description": "With a shared log, in the lines of the response to a bulk insert: the number of the record \
                                 that the document is in, for the header `Lookalike-Position` of later requests.",
             },
         }),
