@@ -326,9 +326,8 @@ impl ProgressListener for ProgressReporter {
     }
 
     fn report_left_out(&self, files: &[PathBuf]) {
-        let first = files.first().map(|file| file.display().to_string());
         let count = NounCount(files.len() as u64, CountedNoun::SkippedFile);
-        self.warn(&messages::skipped_files(count, &first.unwrap_or_default()));
+        self.warn(&messages::skipped_files(count, &name_first(files)));
     }
 
     fn report_bad_row(&self, row: &BadRow) {
@@ -367,6 +366,18 @@ const DOCUMENTS_TEMPLATE: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos
 const SETTINGS_TEMPLATE: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {human_len} settings, \
                         {elapsed}";
 const UNMEASURED_TEMPLATE: &str = "{msg:18} {spinner} {elapsed}";
+
+/// Names the first three files.
+fn name_first(files: &[PathBuf]) -> String {
+    let first = files.iter().take(3).map(|file| file.display().to_string());
+    let names: Vec<_> = first.collect();
+    let rest = if files.len() > names.len() {
+        ", …"
+    } else {
+        ""
+    };
+    names.join(", ") + rest
+}
 
 #[cfg(test)]
 mod tests {

@@ -127,6 +127,41 @@ pub(crate) fn is_surely_utf8(bytes: &[u8]) -> bool {
     })
 }
 
+/// Returns `true` if a file that is to be read in another encoding is UTF-8: if it surely is, or if it is valid and would
+/// otherwise be an unlikely sequence of single bytes, of pairs beyond GB 2312, or nothing valid.
+pub(crate) fn is_utf8_instead_of(bytes: &[u8], other: &'static Encoding) -> bool {
+    if other == UTF_8 || simdutf8::basic::from_utf8(bytes).is_err() || bytes.is_ascii() {
+        return false;
+    }
+    let is_likely_in_other = || match other {
+        _ if other.is_single_byte() => false,
+        _ if other == GB18030 || other == GBK => is_gb2312(bytes),
+        _ => other
+            .decode_without_bom_handling_and_without_replacement(bytes)
+            .is_some(),
+    };
+    is_surely_utf8(bytes) || bytes.starts_with(UTF8_MARK) || !is_likely_in_other()
+}
+
+/// Returns `true` if all bytes beyond ASCII are pairs of GB 2312.
+fn is_gb2312(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let Some((&lead, behind)) = rest.split_first() {
+        rest = behind;
+        if lead.is_ascii() {
+            continue;
+        }
+        let Some((&trail, behind)) = rest.split_first() else {
+            return false;
+        };
+        if !(0xA1..=0xF7).contains(&lead) || !(0xA1..=0xFE).contains(&trail) {
+            return false;
+        }
+        rest = behind;
+    }
+    true
+}
+
 /// The encoding of the rows and the treatment of malformed text.
 #[derive(Debug, Clone, Copy)]
 pub struct RowDecoding {
@@ -281,6 +316,29 @@ mod tests {
         };
         assert!(latin(&"é".repeat(9)).is_some());
         assert_eq!(latin(&"é".repeat(10)), None);
+    }
+
+    /// A file is one text, so a few characters suffice where the other encoding makes an unlikely text of them.
+    #[test]
+    fn files_of_utf8_are_not_read_as_another_encoding() {
+        for text in ["It’s ‘so’", "a\u{2019}b", "ein Wörterbuch", "café"] {
+            assert!(is_utf8_instead_of(
+                text.as_bytes(),
+                encoding_rs::WINDOWS_1252
+            ));
+            assert!(is_utf8_instead_of(text.as_bytes(), GB18030), "{text}");
+        }
+        for encoding in [encoding_rs::WINDOWS_1252, GB18030] {
+            assert!(!is_utf8_instead_of(b"plain ASCII", encoding));
+            assert!(is_utf8_instead_of("\u{feff}plain".as_bytes(), encoding));
+            let (other, ..) = encoding.encode("café, 中");
+            assert!(!is_utf8_instead_of(&other, encoding));
+        }
+        // These two characters of GB 2312 are two of UTF-8 as well, and are read as the option says.
+        let (short, ..) = GB18030.encode("脂");
+        assert_eq!(std::str::from_utf8(&short), Ok("\u{5ac}"));
+        assert!(!is_utf8_instead_of(&short, GB18030));
+        assert!(!is_utf8_instead_of(b"plain", UTF_8));
     }
 
     #[test]

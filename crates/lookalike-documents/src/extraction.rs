@@ -5,7 +5,7 @@ use std::ops::Range;
 use encoding_rs::{Encoding, UTF_8};
 
 use crate::decoding::{
-    InvalidText, bom_length, decode_file, guess_encoding, is_surely_utf8, utf16_by_mark,
+    InvalidText, bom_length, decode_file, guess_encoding, is_utf8_instead_of, utf16_by_mark,
 };
 use crate::file_kind::{DocumentKind, refuse_foreign_content, refuse_old_word};
 use crate::pdf_process::PdfReader;
@@ -95,7 +95,8 @@ pub(crate) const NOT_WANTED: &str = "its reading was cancelled";
 /// Options of reading documents.
 #[derive(Debug, Clone)]
 pub struct ExtractOptions {
-    /// The encoding of text, Markdown and HTML. `.docx` and PDF have their own. A file that is surely UTF-8 is read so.
+    /// The encoding of text, Markdown and HTML. `.docx` and PDF have their own. A file that is surely UTF-8, or has the
+    /// byte order mark of UTF-16, is read so.
     pub encoding: &'static Encoding,
     /// `true` if a file that is not valid in that encoding is read in the one that it looks like.
     pub guesses_encoding: bool,
@@ -122,12 +123,11 @@ impl Default for ExtractOptions {
 impl ExtractOptions {
     /// Returns the encoding in which a file is read.
     pub fn encoding_of(&self, bytes: &[u8]) -> &'static Encoding {
-        let by_mark = utf16_by_mark(bytes).filter(|_| self.encoding == UTF_8);
-        if let Some(utf16) = by_mark {
+        if let Some(utf16) = utf16_by_mark(bytes) {
             utf16
         } else if self.guesses_encoding {
             guess_encoding(bytes).unwrap_or(self.encoding)
-        } else if self.encoding != UTF_8 && is_surely_utf8(bytes) {
+        } else if is_utf8_instead_of(bytes, self.encoding) {
             UTF_8
         } else {
             self.encoding

@@ -91,7 +91,13 @@ fn describe_extension(extension: &str) -> Option<&'static str> {
 /// It tells GB18030 from Big5 by the bytes of two-byte characters. Most GB18030 text uses only the
 /// range of GB 2312, where the second byte is at least A1. In Big5 more than a third of the second
 /// bytes are smaller, and the first bytes of its common characters are A4 to C6.
+///
+/// Text in Latin letters with accents is told from both by the bytes beside: there a byte beyond ASCII mostly stands alone
+/// between letters, whereas Chinese characters come in runs of pairs.
 pub(crate) fn likely_encoding(bytes: &[u8]) -> Option<&'static str> {
+    if is_western(bytes) {
+        return Some("windows-1252");
+    }
     let (mut pairs, mut high, mut common) = (0u32, 0u32, 0u32);
     let mut at = 0;
     while let Some(&lead) = bytes.get(at) {
@@ -120,9 +126,69 @@ pub(crate) fn likely_encoding(bytes: &[u8]) -> Option<&'static str> {
     decodes(encoding_rs::GB18030).then_some("gb18030")
 }
 
+/// Returns `true` if bytes look like text in Latin letters in windows-1252: nearly all bytes beyond ASCII are accented
+/// letters or typographic signs, stand alone, and are few beside the others.
+fn is_western(bytes: &[u8]) -> bool {
+    let (mut beyond, mut alone) = (0u64, 0u64);
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte < 0x80 {
+            continue;
+        }
+        let before = at.checked_sub(1).map_or(b' ', |before| bytes[before]);
+        let after = bytes.get(at + 1).copied().unwrap_or(b' ');
+        beyond += 1;
+        alone += u64::from(is_western_sign(byte) && before < 0x80 && after < 0x80);
+    }
+    beyond > 0 && 10 * alone >= 9 * beyond && 4 * beyond <= bytes.len() as u64
+}
+
+/// Returns `true` for letters of windows-1252 and for the signs of texts: quotation marks, dashes, the euro, the degree.
+fn is_western_sign(byte: u8) -> bool {
+    match byte {
+        0xD7 | 0xF7 => false,
+        0xC0.. => true,
+        _ => matches!(
+            byte,
+            0x80 | 0x82 | 0x84 | 0x85 | 0x8A | 0x8C | 0x8E | 0x91..=0x97 | 0x9A | 0x9C | 0x9E | 0x9F
+                | 0xA0 | 0xA1 | 0xA3 | 0xA7 | 0xA9 | 0xAA | 0xAB | 0xAE | 0xB0 | 0xB2..=0xB4 | 0xB7 | 0xBA..=0xBD | 0xBF
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A class of German essays, old files of Windows among them, is not read as Chinese.
+    #[test]
+    fn accented_letters_are_not_chinese_characters() {
+        let western = |text: &str| encoding_rs::WINDOWS_1252.encode(text).0.into_owned();
+        for text in [
+            "Der Leuchtturmwärter beschließt, dass er hättest. Schreibe mindestens zweihundert Wörter.",
+            "Les élèves ont été priés d’écrire à propos de « la mer »…",
+            "Il café costò 5 €",
+            "Señor Muñoz, ¿dónde está el niño?",
+        ] {
+            assert_eq!(
+                likely_encoding(&western(text)),
+                Some("windows-1252"),
+                "{text}"
+            );
+        }
+        for text in [
+            "The word 重复 is Chinese, and so is 文本.",
+            "后来他们在发廊里头谈了很久",
+            "id,标题\n1,通报\n",
+        ] {
+            let bytes = encoding_rs::GB18030.encode(text).0;
+            assert_eq!(likely_encoding(&bytes), Some("gb18030"), "{text}");
+        }
+        // Half of the second bytes of Big5 are ASCII.
+        let traditional = encoding_rs::BIG5
+            .encode("後來他們在髮廊裏頭談了很久，功課一一交上")
+            .0;
+        assert_eq!(likely_encoding(&traditional), Some("big5"));
+    }
 
     #[test]
     fn encodings_are_distinguished_from_rows() {
@@ -132,7 +198,7 @@ mod tests {
         let cases = [
             (encoded(encoding_rs::GB18030, simplified), Some("gb18030")),
             (encoded(encoding_rs::BIG5, traditional), Some("big5")),
-            (b"caf\xE9".to_vec(), None),
+            (b"caf\xE9".to_vec(), Some("windows-1252")),
             (b"a\xFF\xFF\xFF\xFFb".to_vec(), None),
         ];
         for (bytes, expected) in cases {

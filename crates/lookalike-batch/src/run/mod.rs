@@ -58,9 +58,10 @@ pub use self::commands::output_settings::{
 pub use self::commands::pairs::find_pairs;
 pub use self::commands::passages::{
     BaseSummary, BoilerplateExample, BoilerplateSummary, CommonPassage, CopiedPair,
-    DescribedPassage, OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs,
-    PassageRunLimits, PassageRunSettings, PassagesSummary, SHOWN_PASSAGE_CHARACTERS, TextDocument,
-    TextPassages, evaluate_passages, find_passages, find_passages_of_texts,
+    DescribedPassage, GuessedFiles, OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder,
+    PassageOutputs, PassageRunLimits, PassageRunSettings, PassagesSummary,
+    SHOWN_PASSAGE_CHARACTERS, TextDocument, TextPassages, evaluate_passages, find_passages,
+    find_passages_of_texts,
 };
 pub use self::commands::plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,

@@ -11,8 +11,8 @@ use lookalike::text::SpanTokenizer;
 use lookalike_batch::index::min_passage_words;
 use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
-    self, DescribedPassage, MemoryLimit, OffsetUnit, PassageOrder, PassageOutputs, PassagePlan,
-    PassageRunSettings, PassagesSummary, RunInputs, RunSettings, RunWindow,
+    self, DescribedPassage, GuessedFiles, MemoryLimit, OffsetUnit, PassageOrder, PassageOutputs,
+    PassagePlan, PassageRunSettings, PassagesSummary, RunInputs, RunSettings, RunWindow,
     SHOWN_PASSAGE_CHARACTERS,
 };
 use lookalike_comparison::text_diff::diff_normalized;
@@ -251,6 +251,9 @@ pub(crate) enum OrderArg {
 
 /// Passages and pairs of documents in a summary if none are shown.
 const DESCRIBED_PASSAGES: usize = 5;
+
+/// Documents of a guessed encoding that are named.
+const SHOWN_GUESSED_FILES: usize = 20;
 
 pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
     if let Some(PassagesCommand::Index(args)) = &args.command {
@@ -588,7 +591,7 @@ fn describe_passages(
         let files = NounCount(guessed.files, CountedNoun::File);
         text.add_line(
             &messages::guessed_encoding(),
-            messages::files_in_encoding(files, &guessed.encoding, &escape_control(&guessed.first)),
+            messages::files_in_encoding(files, &guessed.encoding, &list_guessed(guessed)),
         );
     }
     let bad_rows = done.rejected - done.unreadable_files;
@@ -605,6 +608,20 @@ fn describe_passages(
     text.add_spilled_data(done.spilled);
     text.add_output(args.output.as_deref());
     text.into_text()
+}
+
+/// Names the first files of a guessed encoding.
+fn list_guessed(guessed: &GuessedFiles) -> String {
+    let shown = guessed.names.iter().take(SHOWN_GUESSED_FILES);
+    let names: Vec<_> = shown
+        .map(|name| escape_control(name).into_owned())
+        .collect();
+    let rest = if guessed.files > names.len() as u64 {
+        ", …"
+    } else {
+        ""
+    };
+    names.join(", ") + rest
 }
 
 /// Adds what was found. Without a direction no document is called the source, because nothing says that it is.

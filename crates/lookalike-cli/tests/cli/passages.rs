@@ -1016,6 +1016,14 @@ fn encodings_of_a_folder_are_guessed() {
     place.write("essays/c.md", encoded(encoding_rs::BIG5, text));
     place.write("essays/~$c.docx", "a lock");
     place.write("essays/d.pdf", "no PDF");
+    place.write("essays/e.pages", "of a kind that is not read");
+    let german = "Der Leuchtturmwärter hätte gern beschlossen, dass die Straße größer würde, aber die Fähre fuhr jeden \
+        Abend früher über das stürmische Meer, und niemand hörte später, wie er müde die Tür schloss und den Schlüssel \
+        ängstlich unter die Bücher legte.";
+    place.write("essays/f.txt", encoded(encoding_rs::WINDOWS_1252, german));
+    place.write("essays/g.txt", german);
+    let ran = place.ok("passages essays -o warned.jsonl");
+    assert!(ran.err.contains("essays/e.pages; give"), "{}", ran.err);
     let done = place.summary("passages essays -o p.jsonl --report r.html");
     assert_eq!(
         (
@@ -1023,9 +1031,11 @@ fn encodings_of_a_folder_are_guessed() {
             &done["pairs"],
             &done["unreadable_files"]
         ),
-        (&json!(3), &json!(3), &json!(1))
+        (&json!(5), &json!(4), &json!(1))
     );
+    assert_eq!(done["skipped_files"], 1);
     assert_eq!(done["unreadable"][0]["file"], "essays/d.pdf");
+    assert_eq!(done["unreadable"][1]["file"], "essays/e.pages");
     let guessed = done["guessed_encodings"].as_array().unwrap();
     let guessed = guessed.iter().map(|one| {
         (
@@ -1035,7 +1045,15 @@ fn encodings_of_a_folder_are_guessed() {
     });
     assert_eq!(
         Vec::from_iter(guessed),
-        [("big5", "essays/c.md"), ("gb18030", "essays/b.txt")]
+        [
+            ("big5", "essays/c.md"),
+            ("gb18030", "essays/b.txt"),
+            ("windows-1252", "essays/f.txt")
+        ]
+    );
+    assert_eq!(
+        done["guessed_encodings"][0]["names"],
+        json!(["essays/c.md"])
     );
     // The positions are those of the decoded texts.
     let rows: Vec<serde_json::Value> = place

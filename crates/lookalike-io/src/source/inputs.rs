@@ -66,9 +66,12 @@ pub struct GuessedEncoding {
     pub encoding: String,
     /// Number of documents.
     pub files: u64,
-    /// Name of the first one by its name.
-    pub first: String,
+    /// The first names, in their order, up to [`SHOWN_GUESSED_FILES`].
+    pub first: Vec<String>,
 }
+
+/// Documents of a guessed encoding that are named.
+const SHOWN_GUESSED_FILES: usize = 20;
 
 /// The wanted fields, once the field of the ids is known.
 pub(super) struct RowLayout {
@@ -196,14 +199,16 @@ impl InputSet {
         match guessed.iter_mut().find(|known| known.encoding == encoding) {
             Some(known) => {
                 known.files += 1;
-                if file < &*known.first {
-                    file.clone_into(&mut known.first);
+                let at = known.first.partition_point(|name| &**name < file);
+                if at < SHOWN_GUESSED_FILES {
+                    known.first.insert(at, file.to_owned());
+                    known.first.truncate(SHOWN_GUESSED_FILES);
                 }
             }
             None => guessed.push(GuessedEncoding {
                 encoding,
                 files: 1,
-                first: file.to_owned(),
+                first: vec![file.to_owned()],
             }),
         }
     }

@@ -1,6 +1,6 @@
 //! The documents of a passages run: their rows and the index of their grams.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::DocId;
@@ -9,7 +9,7 @@ use lookalike::passages::{
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_documents::ExtractedText;
-use lookalike_io::error::{Error, Result};
+use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::ExtractedTextWriter;
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch};
 
@@ -35,12 +35,32 @@ use crate::run::settings::RunSettings;
 /// Unreadable files that a summary lists.
 const MOST_UNREADABLE: usize = 100;
 
-/// Document files that could not be read: their number, and the first of them.
+/// Document files that could not be read, and files of directories whose kind is not read: their numbers, and the first of
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct UnreadableFiles {
     pub(super) files: u64,
+    pub(super) skipped: u64,
     pub(super) first: Vec<UnreadableFile>,
 }
+
+impl UnreadableFiles {
+    fn add_skipped(&mut self, files: &[PathBuf]) {
+        self.skipped += files.len() as u64;
+        for file in files {
+            self.name_file(display_path(file), NOT_READ.to_owned());
+        }
+    }
+
+    fn name_file(&mut self, file: String, reason: String) {
+        if self.first.len() < MOST_UNREADABLE {
+            self.first.push(UnreadableFile { file, reason });
+        }
+    }
+}
+
+/// The reason why a file of a directory is skipped.
+const NOT_READ: &str = "files of this kind are not read: save it as .docx, .html or .txt";
 
 /// Open inputs of a run, its base texts, and its index on disk if it has one.
 pub(super) struct CorpusInputs<'a> {
@@ -135,7 +155,10 @@ impl<'a> PassageCorpus<'a> {
         let max_documents = settings.max_documents.max_documents(sources);
         let (grams, rare_terms) = keys.build_indexes(memory, max_documents, is_indexed)?;
         let unreadable = reader.unreadable.into_inner();
-        let unreadable = unreadable.unwrap_or_else(PoisonError::into_inner);
+        let mut unreadable = unreadable.unwrap_or_else(PoisonError::into_inner);
+        for inputs in opened.against.iter().chain([&opened.documents]) {
+            unreadable.add_skipped(inputs.skipped_files());
+        }
         Ok(Self {
             max_tokens: settings.max_tokens(),
             rows: CorpusRows {
@@ -208,11 +231,15 @@ impl<'a> PassageCorpus<'a> {
                 .iter_mut()
                 .find(|known| known.encoding == guessed.encoding)
             {
-                Some(known) => known.files += guessed.files,
+                Some(known) => {
+                    known.files += guessed.files;
+                    known.names.extend(guessed.first);
+                }
                 None => all.push(GuessedFiles {
                     encoding: guessed.encoding,
                     files: guessed.files,
-                    first: guessed.first,
+                    first: guessed.first.first().cloned().unwrap_or_default(),
+                    names: guessed.first,
                 }),
             }
         }
@@ -455,12 +482,7 @@ impl PassageReader<'_> {
             .unwrap_or_else(PoisonError::into_inner);
         for row in of_files {
             unreadable.files += 1;
-            if unreadable.first.len() < MOST_UNREADABLE {
-                unreadable.first.push(UnreadableFile {
-                    file: row.file.clone(),
-                    reason: row.reason.clone(),
-                });
-            }
+            unreadable.name_file(row.file.clone(), row.reason.clone());
         }
     }
 

@@ -49,7 +49,7 @@ use lookalike_options::shown_text::shorten_text;
 pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
 pub use settings::{
     BaseSummary, BoilerplateExample, BoilerplateSummary, CommonPassage, CopiedPair,
-    DescribedPassage, OffsetUnit, PassageOrder, PassageOutputs, PassageRunLimits,
+    DescribedPassage, GuessedFiles, OffsetUnit, PassageOrder, PassageOutputs, PassageRunLimits,
     PassageRunSettings, PassagesSummary, SHOWN_PASSAGE_CHARACTERS,
 };
 pub use texts::{TextDocument, TextPassages, find_passages_of_texts};
@@ -275,6 +275,7 @@ impl FoundPassages {
             repeated_ids: repeated_ids.map_or(0, |repeated_ids| repeated_ids.documents),
             rejected,
             unreadable_files: corpus.unreadable.files,
+            skipped_files: corpus.unreadable.skipped,
             unreadable: corpus.unreadable.first.clone(),
             guessed_encodings: corpus.list_guessed(),
             extracted_texts,

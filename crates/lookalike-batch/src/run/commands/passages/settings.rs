@@ -196,7 +196,9 @@ pub struct PassagesSummary {
     pub rejected: u64,
     /// Document files among them.
     pub unreadable_files: u64,
-    /// The first of these files, at most 100, each with its reason.
+    /// Files of given directories that were not read, because their kind is none that is read.
+    pub skipped_files: u64,
+    /// The first of both, at most 100, each with its reason.
     pub unreadable: Vec<UnreadableFile>,
     /// Documents that were read in an encoding that their bytes look like, because no option states it.
     pub guessed_encodings: Vec<GuessedFiles>,
@@ -235,8 +237,10 @@ pub struct GuessedFiles {
     pub encoding: String,
     /// Number of documents.
     pub files: u64,
-    /// Name of one of them.
+    /// Name of the first one.
     pub first: String,
+    /// Names of the first ones, up to twenty of the documents and of the sources.
+    pub names: Vec<String>,
 }
 
 /// Grams that led to no passage because too many documents have them.
