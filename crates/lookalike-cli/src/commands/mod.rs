@@ -135,8 +135,9 @@ pub(crate) struct TerminalArgs {
     )]
     pub(crate) color: ColorMode,
 
-    /// Language of progress, messages, help and errors, and in which pages open. Default: zh if LC_ALL, LC_MESSAGES or
-    /// LANG says so, else en; a page without either follows the browser. JSON and tables do not depend on it
+    /// Language of progress, messages, help and errors, and in which reports open. Default: zh if LC_ALL, LC_MESSAGES or
+    /// LANG says so, else en; a report without either, and the console, follow the browser. JSON and tables do not depend
+    /// on it
     #[arg(
         long,
         value_name = "LANGUAGE",

@@ -66,8 +66,8 @@ messages! {
         "{count} the id of an earlier row, first '{id}' in {first} and {next}: `index remove` removes all rows of an id; --id-row uses row numbers as ids, --strict refuses repeated ids"
         "{count}的 id 与前面的相同，第一个是 {first} 和 {next} 里的 '{id}'：`index remove` 会移走同一 id 的所有行；--id-row 以行号作 id，--strict 拒绝重复的 id";
     skipped_files(count: NounCount, first: &str)
-        "{count} skipped because the format is unknown, first {first}: give --format if they are rows or lines; `lookalike passages FOLDER --extracted OUT` writes the texts of Word, PDF, HTML and Markdown files"
-        "目录中有 {count}因格式未知而略过，第一个是 {first}：若是数据行或文本行，请用 --format 指定格式；Word、PDF、HTML 和 Markdown 的文本可用 `lookalike passages 目录 --extracted 输出` 写出";
+        "{count} skipped because the format is unknown: {first}; give --format if they are rows or lines; save documents as .docx, .html or .txt, of which `lookalike passages FOLDER --extracted OUT` writes the texts"
+        "目录中有 {count}因格式未知而略过：{first}；若是数据行或文本行，请用 --format 指定格式；文档请另存为 .docx、.html 或 .txt，其文本可用 `lookalike passages 目录 --extracted 输出` 写出";
     few_pairs_for_choosing(similar: &str, different: &str)
         "the half for choosing has only {similar} similar and {different} other pairs: another sample may choose another setting. Label about 200 pairs, or make more with lookalike plant"
         "用于选择的一半只有 {similar} 对相似、{different} 对不相似：换一个样本可能选出另一组设置。请标注约 200 对，或用 lookalike plant 生成更多";
@@ -272,6 +272,9 @@ messages! {
     other_contents_of(share: &str, cases: &str)
         "{share} of {cases} removed documents with another text have another title, other numbers or other values of a form than the kept ones"
         "{share}：{cases} 篇文本不同的删除文档中，标题、数字或模板的值与保留文档不同的部分";
+    contents_by_same_rules()
+        "  by the rules by which the run keeps documents apart; --report shows removals to look at"
+        "  所依据的规则与本次运行区分文档的规则相同；--report 列出可供查看的删除";
     to_keep_contents()
         "  to keep such documents, run again with --forms learn" "  要保留这样的文档，请加 --forms learn 再运行";
     no_contents()
@@ -421,7 +424,7 @@ messages! {
     repeated_text() "repeated text" "重复的文本";
     repeated_share(share: impl Display)
         "{share} % of the words of all documents: what would go if each passage stood once"
-        "占全部文档词数的 {share} %，即每个段落只留一处时会删去的部分";
+        "占全部文档字词数的 {share} %，即每个段落只留一处时会删去的部分";
     most_shared() "Most shared text" "共有最多的文本";
     shared_by(document: &str, source: &str, words: NounCount, passages: NounCount, share: &str, source_share: &str)
         "  {document} and {source} share {words} in {passages}: {share} % of the first and {source_share} % of the second"
@@ -431,7 +434,7 @@ messages! {
         "无法得知谁取自谁：可用 --time 或 --against 给出";
     direction() "direction" "方向";
     copied_text() "copied text" "抄用的文本";
-    copied_share(share: impl Display) "{share} % of the words of all documents" "占全部文档词数的 {share} %";
+    copied_share(share: impl Display) "{share} % of the words of all documents" "占全部文档字词数的 {share} %";
     most_copied() "Most copied text" "抄用最多的文本";
     copied_from(document: &str, source: &str, words: NounCount, passages: NounCount, share: &str, source_share: &str)
         "  {document} from {source}: {words} in {passages}, {share} % of the document and {source_share} % of the source"

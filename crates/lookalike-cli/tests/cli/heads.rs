@@ -55,6 +55,23 @@ fn a_missing_text_field_shows_those_that_exist() {
     assert!(shown.contains("a b c d, 7 characters"), "{shown}");
 }
 
+/// The first values of the fields are read in the stated encoding, too.
+#[test]
+fn fields_are_shown_in_the_stated_encoding() {
+    let place = Place::new();
+    let encoded = |text: &str| encoding_rs::GBK.encode(text).0.into_owned();
+    place.write("in.csv", encoded("编号,正文\n1,消息在此\n"));
+    place.write(
+        "in.jsonl",
+        encoded("{\"编号\": 1, \"正文\": \"消息在此\"}\n"),
+    );
+    for input in ["in.csv", "in.jsonl"] {
+        let line = format!("head {input} --encoding gbk --id 编号 --text 正文 --json");
+        let head: serde_json::Value = serde_json::from_slice(&place.ok(&line).out).unwrap();
+        assert_eq!(head["fields"][1]["example"], "消息在此", "{input}");
+    }
+}
+
 #[test]
 fn every_format_has_a_head() {
     let place = Place::new();

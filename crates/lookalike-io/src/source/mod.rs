@@ -88,6 +88,7 @@ mod utf8;
 mod whole_input;
 mod whole_rows;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -238,6 +239,13 @@ pub struct ReadOptions {
     /// The folders outside of which no file is opened; `None` allows every file and object. A path outside is refused; a
     /// file of a directory that is a link to one outside is left out, as files of unknown formats are.
     pub allowed_folders: Option<AllowedFolders>,
+}
+
+impl ReadOptions {
+    /// Decodes a row as it stands in its file, to be shown. Malformed characters become U+FFFD.
+    pub fn decode_for_display<'a>(&self, row: &'a [u8]) -> Cow<'a, str> {
+        self.encoding.decode_without_bom_handling(row).0
+    }
 }
 
 impl Default for ReadOptions {

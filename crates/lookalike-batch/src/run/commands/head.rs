@@ -136,7 +136,7 @@ pub fn read_head(source: &RowSource, settings: &HeadSettings) -> Result<InputHea
         bytes: inputs.total_bytes(),
         looked_at: inspected.len(),
         bad: bad.collect(),
-        fields: find_fields(&inputs, &inspected)?,
+        fields: find_fields(&inputs, &settings.read, &inspected)?,
         rows,
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),
@@ -221,6 +221,7 @@ fn format_name(file: &InputFile) -> &'static str {
 /// Returns the fields of rows. Rows of plain text have none.
 fn find_fields(
     inputs: &InputSet,
+    read: &ReadOptions,
     inspected: &[(BadRow, Option<String>)],
 ) -> Result<Vec<HeadField>> {
     let mut fields = FieldList::default();
@@ -238,7 +239,7 @@ fn find_fields(
                 let mut bytes = Vec::new();
                 for (row, _) in rows {
                     inputs.read_raw_row(row.place, &mut bytes)?;
-                    fields.add_json(&bytes);
+                    fields.add_json(read.decode_for_display(&bytes).as_bytes());
                 }
             }
             InputFormat::Csv { .. } => {
@@ -246,7 +247,7 @@ fn find_fields(
                 let mut bytes = Vec::new();
                 for (row, _) in rows {
                     inputs.read_raw_row(row.place, &mut bytes)?;
-                    let cells = file.split_cells(&String::from_utf8_lossy(&bytes));
+                    let cells = file.split_cells(&read.decode_for_display(&bytes));
                     for (name, cell) in names.iter().zip(cells) {
                         let has = usize::from(!cell.is_empty());
                         fields.add_value(name, &Value::String(cell), has);

@@ -9,6 +9,7 @@ use crate::decisions::DecisionSummary;
 use crate::index::run_index::RunIndexSummary;
 use crate::run::commands::repeated_text::RepeatedTextSummary;
 use crate::run::execution::audit::report::AuditReport;
+use crate::run::execution::form_learning::recipe_as_given;
 use crate::run::execution::out_of_core::grouping::SpilledSummary;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_stages::FormUse;
@@ -37,7 +38,7 @@ pub struct RunSummary {
     pub threshold: f64,
     /// Name of the recipe.
     pub recipe: String,
-    /// Identity of the recipe.
+    /// Identity of the recipe, without the forms that the run has learned itself. Decisions name it.
     pub recipe_id: String,
 }
 
@@ -62,7 +63,7 @@ impl RunSummary {
             candidate_threshold: plan.separate_candidate_threshold().map(Threshold::get),
             threshold: plan.threshold().get(),
             recipe: corpus.run_recipe().name.clone(),
-            recipe_id: corpus.recipe_id().to_string(),
+            recipe_id: recipe_as_given(corpus.run_recipe()).recipe_id().to_string(),
         }
     }
 }

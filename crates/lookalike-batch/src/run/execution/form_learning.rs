@@ -1,5 +1,6 @@
 //! Learns forms from the documents that a run would remove, and applies them to the run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -296,6 +297,16 @@ fn use_begun_forms(settings: &RunSettings, begun: BegunRun) -> Result<FormOrigin
 pub(in crate::run) fn learned_forms(recipe: &Recipe) -> Option<FormTable> {
     let is_learned = recipe.forms.as_deref() == Some(LEARNED_FORMS);
     recipe.form_table().filter(|_| is_learned)
+}
+
+/// Returns the recipe that summaries and decisions name: that of a run, without the forms that it has learned itself. With
+/// further documents it would learn other forms.
+pub(in crate::run) fn recipe_as_given(recipe: &Recipe) -> Cow<'_, Recipe> {
+    if learned_forms(recipe).is_some() {
+        Cow::Owned(recipe.clone().without_forms())
+    } else {
+        Cow::Borrowed(recipe)
+    }
 }
 
 /// Reports the stages of a run that learns forms, and nothing else, because the main run reads the same inputs and reports

@@ -10,7 +10,7 @@ use lookalike::forms::FormTable;
 use lookalike::plan::MatchPlan;
 use lookalike::similarity::Route;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
-use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe, RecipeId};
+use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe};
 use lookalike_io::error::{Error, Result};
 use rayon::prelude::*;
 
@@ -232,11 +232,6 @@ impl<'a> RunCorpus<'a> {
             }
         }
         Ok(forms)
-    }
-
-    /// Returns the identity of the recipe.
-    pub(in crate::run) fn recipe_id(&self) -> RecipeId {
-        self.analyzer.recipe_id()
     }
 
     /// Returns the hash of each document's value of `--within`; empty if documents are not divided.

@@ -1,12 +1,9 @@
 //! The plan of a run as data: its settings, and the probability that a pair is found, by its similarity.
 
-use std::borrow::Cow;
-
-use lookalike::Recipe;
 use lookalike::plan::MatchPlan;
 use serde::Serialize;
 
-use crate::run::execution::form_learning::learned_forms;
+use crate::run::execution::form_learning::recipe_as_given;
 use crate::run::recall_curve::RecallCurve;
 use crate::run::report::budgets::shorten_name;
 use crate::run::settings::RunSettings;
@@ -47,9 +44,7 @@ impl PlanData {
                 .separate_candidate_threshold()
                 .map(|threshold| threshold.get()),
             recipe: settings.recipe.name.clone(),
-            recipe_id: recipe_of_decisions(&settings.recipe)
-                .recipe_id()
-                .to_string(),
+            recipe_id: recipe_as_given(&settings.recipe).recipe_id().to_string(),
             recipe_toml: settings.recipe.to_toml(),
             keep: shorten_name(&settings.keep.to_string()),
             within: settings.within.as_deref().map(shorten_name),
@@ -85,14 +80,4 @@ fn compute_curve(plan: &MatchPlan) -> Vec<f64> {
 /// Rounds to the four decimals that `--explain-plan` prints.
 fn round_recall(recall: f64) -> f64 {
     (recall * 1e4).round() / 1e4
-}
-
-/// Returns the recipe that decisions name: that of the run, without the forms that it has learned itself. With further
-/// documents it would learn other forms.
-fn recipe_of_decisions(recipe: &Recipe) -> Cow<'_, Recipe> {
-    if learned_forms(recipe).is_some() {
-        Cow::Owned(recipe.clone().without_forms())
-    } else {
-        Cow::Borrowed(recipe)
-    }
 }

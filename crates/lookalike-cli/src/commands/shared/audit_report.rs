@@ -70,6 +70,9 @@ impl SummaryText {
         let share = &contents.different;
         let told = messages::other_contents_of(&format_share(share), &format_count(share.cases));
         self.add_line(&messages::other_contents(), told);
+        if contents.run_compares_forms {
+            self.add_line("", messages::contents_by_same_rules());
+        }
         for example in &contents.examples {
             let [removed, kept] = [&example.removed, &example.kept].map(|id| shorten_id(id));
             let difference = &translate_phrase(&example.difference);
