@@ -130,17 +130,32 @@ pub(crate) fn is_surely_utf8(bytes: &[u8]) -> bool {
 /// Returns `true` if a file that is to be read in another encoding is UTF-8: if it surely is, or if it is valid and would
 /// otherwise be an unlikely sequence of single bytes, of pairs beyond GB 2312, or nothing valid.
 pub(crate) fn is_utf8_instead_of(bytes: &[u8], other: &'static Encoding) -> bool {
-    if other == UTF_8 || simdutf8::basic::from_utf8(bytes).is_err() || bytes.is_ascii() {
+    if other == UTF_8 || bytes.is_ascii() {
         return false;
     }
+    let Ok(text) = simdutf8::basic::from_utf8(bytes) else {
+        return false;
+    };
     let is_likely_in_other = || match other {
         _ if other.is_single_byte() => false,
-        _ if other == GB18030 || other == GBK => is_gb2312(bytes),
+        _ if other == GB18030 || other == GBK => is_gb2312(bytes) && !is_latin(text),
         _ => other
             .decode_without_bom_handling_and_without_replacement(bytes)
             .is_some(),
     };
     is_surely_utf8(bytes) || bytes.starts_with(UTF8_MARK) || !is_likely_in_other()
+}
+
+/// Returns `true` if all characters beyond ASCII are letters of Latin script beside ASCII. Each of them is a pair of bytes,
+/// which is one of GB 2312 as well, but Chinese characters seldom stand alone.
+fn is_latin(text: &str) -> bool {
+    let is_latin = |character: char| matches!(character, '\u{c0}'..='\u{24f}');
+    let mut before = ' ';
+    text.chars().all(|character| {
+        let fits = character.is_ascii() || is_latin(character) && before.is_ascii();
+        before = character;
+        fits
+    })
 }
 
 /// Returns `true` if all bytes beyond ASCII are pairs of GB 2312.

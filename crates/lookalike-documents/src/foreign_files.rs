@@ -126,8 +126,8 @@ pub(crate) fn likely_encoding(bytes: &[u8]) -> Option<&'static str> {
     decodes(encoding_rs::GB18030).then_some("gb18030")
 }
 
-/// Returns `true` if bytes look like text in Latin letters in windows-1252: nearly all bytes beyond ASCII are accented
-/// letters or typographic signs, stand alone, and are few beside the others.
+/// Returns `true` if bytes look like text in Latin letters in windows-1252: three of four bytes beyond ASCII are accented
+/// letters or typographic signs that stand alone, and all are few beside the others.
 fn is_western(bytes: &[u8]) -> bool {
     let (mut beyond, mut alone) = (0u64, 0u64);
     for (at, &byte) in bytes.iter().enumerate() {
@@ -139,7 +139,7 @@ fn is_western(bytes: &[u8]) -> bool {
         beyond += 1;
         alone += u64::from(is_western_sign(byte) && before < 0x80 && after < 0x80);
     }
-    beyond > 0 && 10 * alone >= 9 * beyond && 4 * beyond <= bytes.len() as u64
+    beyond > 0 && 4 * alone >= 3 * beyond && 4 * beyond <= bytes.len() as u64
 }
 
 /// Returns `true` for letters of windows-1252 and for the signs of texts: quotation marks, dashes, the euro, the degree.
