@@ -217,8 +217,16 @@ interface ExactJson {
   rawJSON?: (source: string) => unknown;
 }
 
-/** Parses JSON. A number that JavaScript would round, such as a 64-bit id, keeps its digits where it is written again. */
-export function parseExactly(text: string): unknown {
+/** Parses a document. Numbers of its `meta` that JavaScript would round, such as 64-bit ids, keep their digits where they are written again. */
+export function parseDocument(text: string): StoredDocument {
+  const document = JSON.parse(text) as StoredDocument;
+  // Other numbers are used in calculations, so they must stay numbers.
+  if ("meta" in document) document.meta = (parseExactly(text) as StoredDocument).meta;
+  return document;
+}
+
+/** Parses JSON. A number that is not written as JavaScript writes it becomes an object that is written as it was. */
+function parseExactly(text: string): unknown {
   const json = JSON as ExactJson;
   if (!json.parse || !json.rawJSON) return JSON.parse(text);
   return json.parse(text, (_, value, context) => (typeof value === "number" && context?.source && String(value) !== context.source ? json.rawJSON!(context.source) : value));
@@ -316,7 +324,7 @@ export class Service {
   findDocument = async (name: string, id: string): Promise<StoredDocument | null> => {
     try {
       const response = await this.call("GET", documentPath(name, id));
-      return parseExactly(await response.text()) as StoredDocument;
+      return parseDocument(await response.text());
     } catch (problem) {
       if (problem instanceof ServiceProblem && problem.code === "no_document") return null;
       throw problem;

@@ -266,14 +266,15 @@ test("a request is a command of a shell: quoted, without the key, and from a fil
   assert.equal(writeCommand({ path: "/q", body: { text: "x".repeat(5000) } }, origin, false), "curl http://localhost:7600/q --json @request.json");
 });
 
-test("numbers of meta keep their digits, and times are those of people", async () => {
-  const { parseExactly } = await load("console/service.ts");
+test("numbers of meta keep their digits, other numbers stay numbers, and times are those of people", async () => {
+  const { parseDocument } = await load("console/service.ts");
   const { sayTime } = await load("console/documents.tsx");
-  const json = '{"meta":{"id":12345678901234567890,"n":5,"x":1.10}}';
-  const written = JSON.stringify(parseExactly(json));
+  const meta = '{"id":12345678901234567890,"n":5,"x":1.10}';
+  const document = parseDocument(`{"id":"a","similarity":1.0,"seq":5,"meta":${meta}}`);
   // Node before 22 rounds as old browsers do.
-  if (JSON.rawJSON) assert.equal(written, json);
-  assert.equal(parseExactly('{"seq":5}').seq, 5);
+  if (JSON.rawJSON) assert.equal(JSON.stringify(document.meta), meta);
+  assert.deepEqual([document.similarity, document.seq], [1, 5]);
+  assert.ok(!("meta" in parseDocument('{"id":"a"}')));
   assert.match(sayTime("2026-11-30T10:00:00Z", "en-GB"), /30\/11\/2026/);
   assert.equal(sayTime("no time", "en-GB"), "no time");
 });
