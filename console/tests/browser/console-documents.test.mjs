@@ -31,14 +31,14 @@ const waitForEntries = (page, count) => page.waitForFunction((wanted) => documen
 test("documents are listed from the last one, filtered by verdict and meta, and walked by keys", { skip }, async () => {
   const page = await openConsole(browser, open.url, {}, "#/documents/news");
   await waitForEntries(page, 3);
-  await page.waitForFunction(() => document.querySelector("#section .entry").textContent.includes("library"));
+  await page.waitForFunction(() => document.querySelector("#section .entry")?.textContent.includes("library"));
   assert.equal(new URL(page.url()).hash, "#/documents/news/third");
   await page.waitForSelector(".facts");
   await page.keyboard.press("j");
   await page.waitForFunction(() => location.hash === "#/documents/news/second");
   await page.waitForSelector(".facts a:has-text('first/1')");
   await page.selectOption("#section select >> nth=2", "first");
-  await page.waitForFunction(() => document.querySelector("#section .entry").textContent.includes("old boat"));
+  await page.waitForFunction(() => document.querySelector("#section .entry")?.textContent.includes("old boat"));
   await page.selectOption("#section select >> nth=1", "duplicate");
   await waitForEntries(page, 1);
   await page.selectOption("#section select >> nth=1", "");
