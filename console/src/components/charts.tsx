@@ -42,10 +42,12 @@ interface HistogramProps {
   axis: string;
   values: string;
   threshold?: readonly [number, string] | undefined;
+  /** Called with a bar at a click. What it does can be done without a mouse elsewhere on the page. */
+  onBar?: (bar: Bar) => void;
 }
 
 /** Bars over an axis. Heights grow with the square root where values differ by more than a hundred times. */
-export function Histogram({ title, bars, ticks, axis, values, threshold }: HistogramProps) {
+export function Histogram({ title, bars, ticks, axis, values, threshold, onBar }: HistogramProps) {
   const { count } = useWording();
   const { box, width, plotWidth } = useWidth();
   const most = Math.max(1, ...bars.map((bar) => bar.value));
@@ -69,7 +71,7 @@ export function Histogram({ title, bars, ticks, axis, values, threshold }: Histo
         const tall = bar.value > 0 ? Math.max(1.5, scale(bar.value)) : 0;
         const wide = Math.max(1, (bar.end - bar.start) * plotWidth - 1);
         return (
-          <rect class="bar" key={bar.label} x={x(bar.start)} y={top + plotHeight - tall} width={wide} height={tall}>
+          <rect class={onBar ? "bar clickable" : "bar"} key={bar.label} onClick={() => onBar?.(bar)} x={x(bar.start)} y={top + plotHeight - tall} width={wide} height={tall}>
             <title>{bar.title}</title>
           </rect>
         );

@@ -16,6 +16,9 @@ export const listKeys: readonly KeyRow[] = [
 /** Keys of a page on which pairs are marked, too. */
 export const reviewKeys: readonly KeyRow[] = [listKeys[0]!, [["y", "n", "u"], "keys.mark"], ...listKeys.slice(1)];
 
+/** Keys of a page with pairs of texts and their passages. */
+export const passageKeys: readonly KeyRow[] = [listKeys[0]!, [["J", "K"], "keys.passage"], ...listKeys.slice(1)];
+
 export function KeyHelp({ keys }: { keys: readonly KeyRow[] }) {
   const say = useWording();
   const [isOpen, setOpen] = useState(false);

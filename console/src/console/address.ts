@@ -4,7 +4,7 @@
  */
 
 /** Sections that have a tab, in their order. */
-export const sections = ["overview", "collections", "check", "clusters", "label", "passages", "compare", "administration"] as const;
+export const sections = ["overview", "collections", "check", "documents", "clusters", "label", "passages", "compare", "administration"] as const;
 export type TabSection = (typeof sections)[number];
 
 /** All sections: `new` is the form of a new collection. */

@@ -10,7 +10,7 @@ import { fold, isBadTerm, type Query } from "../report/query";
 import { Compared, useCollection, type ToolProps } from "./collection-choice";
 import { DecisionList, PairDecision } from "./decisions";
 import { useExcerpts, type Excerpts } from "./excerpts";
-import { EmptyState, NoCollections } from "./links";
+import { EmptyState, NoCollections, SectionLink } from "./links";
 import { useAnswer, useRequests } from "./requests";
 import { countBytes, maxComparedBytes, type Cluster, type Settings, type Verdict } from "./service";
 
@@ -297,6 +297,10 @@ function ClusterView({ cluster, name, settings, onWhole, onChanged, ...props }: 
           onSelect={select}
           render={(at) => <MemberEntry member={members[at]!} excerpt={excerpts.get(ids[at]!)} />}
         />
+        <div class="line">
+          <SectionLink section="documents" collection={name} item={cluster.cluster} button="plain">{say.text("documents.showKept")}</SectionLink>
+          {shown?.id && <SectionLink section="documents" collection={name} item={shown.id} button="plain">{say.text("documents.showDuplicate")}</SectionLink>}
+        </div>
       </section>
       {shownId && texts && texts[0].text !== texts[1].text && <PairDecision key={shownId} {...props} name={name} ids={[cluster.cluster, shownId]} hasKeys onChanged={onChanged} />}
       {texts && <Compared {...props} a={texts[0]} b={texts[1]} settings={settings} />}

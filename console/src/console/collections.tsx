@@ -3,18 +3,21 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Card, Facts, Name, ShortName, useWording } from "../components/basics";
 import { ListEntry } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
+import { fold } from "../report/query";
 import type { ToolProps } from "./collection-choice";
 import { ImportFiles } from "./import-files";
 import { EmptyState, SectionLink } from "./links";
 import { usePolled } from "./polled";
+import { RequestExamples, type ExampleRequest } from "./request-example";
 import { useAnswer, useChanges, useRequests } from "./requests";
-import { sumMemory, type CollectionState, type Settings } from "./service";
+import { collectionPath, sumMemory, type CollectionState, type Settings } from "./service";
 import { Snapshots } from "./snapshots";
 
 export function Collections(props: ToolProps) {
   const { service, onProblem, address, onAddress } = props;
   const say = useWording();
   const [collections, setCollections] = useState<CollectionState[] | null>(null);
+  const [search, setSearch] = useState("");
   const { send } = useRequests(service, onProblem);
   const read = () => send(service.listCollections, setCollections);
   useEffect(() => void read(), [service]);
@@ -39,30 +42,54 @@ export function Collections(props: ToolProps) {
   if (!collections) return <p class="muted">{say.text("console.reading")}</p>;
   if (collections.length === 0) return <EmptyState why="console.noCollections" links={[{ to: "collections.new", section: "new" }]} />;
   const collection = collections[at];
+  const found = findCollections(collections, search);
   return (
     <div class="split">
       <div class="side">
         <SectionLink section="new" button="strong">{say.text("collections.new")}</SectionLink>
-        <span class="muted" role="status">{say.text("collections.count", { n: collections.length })}</span>
-        <VirtualList
-          id="collections"
-          label={say.text("console.collections")}
-          isShort={collections.length <= 4}
-          count={collections.length}
-          selected={at}
-          onSelect={(entry) => select(collections[entry]!.name)}
-          render={(entry) => (
-            <ListEntry
-              name={<ShortName text={collections[entry]!.name} />}
-              more={say.known(`state.${collections[entry]!.state}`, collections[entry]!.state)}
-            />
-          )}
-        />
+        {(collections.length > searchedCollections || search !== "") && (
+          <input class="search" type="search" value={search} placeholder={say.text("list.search")} aria-label={say.text("list.search")} onInput={(event) => setSearch(event.currentTarget.value)} />
+        )}
+        <span class="muted" role="status">{say.text("collections.count", { n: found.length })}</span>
+        {found.length === 0 ? (
+          <p class="card muted">{say.text("list.empty")}</p>
+        ) : (
+          <VirtualList
+            id="collections"
+            label={say.text("console.collections")}
+            isShort={found.length <= 4}
+            count={found.length}
+            selected={found.findIndex((it) => it.name === collection?.name)}
+            onSelect={(entry) => select(found[entry]!.name)}
+            render={(entry) => (
+              <ListEntry
+                name={<ShortName text={found[entry]!.name} />}
+                more={say.known(`state.${found[entry]!.state}`, found[entry]!.state)}
+              />
+            )}
+          />
+        )}
       </div>
       {collection && <CollectionView key={collection.name} {...props} collection={collection} onChanged={read} />}
     </div>
   );
 }
+
+/** Returns requests about a collection: show it, make another one like it, and read all its documents. */
+const listRequests = (name: string, settings: Settings): ExampleRequest[] => [
+  { path: collectionPath(name) },
+  { method: "PUT", path: collectionPath("NAME"), body: settings },
+  { path: `${collectionPath(name)}/export` },
+];
+
+/** Names of collections among which a search is worth its place. */
+const searchedCollections = 8;
+
+/** Returns the collections whose names contain a text, whatever its case. */
+export const findCollections = (collections: readonly CollectionState[], search: string): CollectionState[] => {
+  const wanted = fold(search.trim());
+  return collections.filter((it) => fold(it.name).includes(wanted));
+};
 
 interface CollectionViewProps extends ToolProps {
   collection: CollectionState;
@@ -86,7 +113,7 @@ function CollectionView({ collection, onChanged, ...tool }: CollectionViewProps)
           rows={[
             [say.text("console.state"), say.known(`state.${collection.state}`, collection.state)],
             [say.text("console.kept"), stats && <span class="number">{say.count(stats.kept)}</span>],
-            [say.text("console.documents"), stats && <span class="number">{say.count(stats.rows)}</span>],
+            [say.text("console.documentCount"), stats && <span class="number">{say.count(stats.rows)}</span>],
             [say.text("collections.memory"), stats && say.bytes(sumMemory(stats))],
             [say.text("collections.holds"), say.known(`holds.${settings.holds}`, settings.holds)],
             [say.text("run.recipe"), <Name text={settings.recipe.includes("\n") ? "TOML" : settings.recipe} />],
@@ -101,9 +128,11 @@ function CollectionView({ collection, onChanged, ...tool }: CollectionViewProps)
         />
         <div class="line">
           {settings.holds === "texts" && <SectionLink section="check" collection={name} button="plain">{say.text("console.check")}</SectionLink>}
+          <SectionLink section="documents" collection={name} button="plain">{say.text("console.documents")}</SectionLink>
           <SectionLink section="clusters" collection={name} button="plain">{say.text("console.clusters")}</SectionLink>
           {settings.holds === "texts" && <SectionLink section="label" collection={name} button="plain">{say.text("console.label")}</SectionLink>}
         </div>
+        <RequestExamples service={service} list={() => listRequests(name, settings)} />
       </Card>
       <ImportFiles imports={tool.imports} name={name} onProblem={onProblem} />
       {settings.window && <WindowForm {...{ service, onProblem, name }} window={settings.window} onChanged={setChanged} />}

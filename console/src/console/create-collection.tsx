@@ -6,8 +6,9 @@ import { Curve } from "../components/charts";
 import type { MessageKey } from "../language/catalog";
 import type { ToolProps } from "./collection-choice";
 import { drawCurve, findProbability, planBands } from "./plan";
+import { RequestExamples } from "./request-example";
 import { useChanges } from "./requests";
-import { ServiceProblem, type Settings } from "./service";
+import { collectionPath, ServiceProblem, type Settings } from "./service";
 import { parsePeriod } from "./window-fill";
 
 /** Recipes that every service has and whose signatures have 128 slots. */
@@ -166,9 +167,9 @@ export function CreateCollection({ service, onProblem, onAddress }: ToolProps) {
             <Setting label={say.text("collections.conflict")} about={say.text("collections.conflictAbout")} field="on_conflict" mistake={mistake}>
               {choose(onConflict, ["refuse", "replace"], setOnConflict, "conflict")}
             </Setting>
-            <p class="muted">{say.text("collections.asJson")} <code>{JSON.stringify(settings)}</code></p>
           </div>
         </details>
+        <RequestExamples service={service} list={() => [{ method: "PUT", path: collectionPath(name || "NAME"), body: settings }]} />
         {mistake?.field === null && <MistakeNote mistake={mistake} />}
         <div class="line">
           <button type="submit" class="button strong" disabled={isWaiting}>{say.text("collections.create")}</button>

@@ -3,6 +3,7 @@
  * `id`. Without an id a line has the name of the file and its number. The service extracts the texts of Markdown, HTML,
  * `.docx` and PDF files.
  */
+import { decodeText } from "../components/decode-text";
 import { ServiceProblem, type NamedText } from "./service";
 
 /** Extensions of the files that are read here, and of those that the service reads. */
@@ -30,20 +31,6 @@ export interface BadFile {
 export interface ReadFiles {
   documents: NamedText[];
   bad: BadFile[];
-}
-
-/** Returns the text of a file in UTF-8, UTF-16 with its mark, or GB18030; null if it is none of these. */
-export function decodeText(bytes: Uint8Array): string | null {
-  const marks: [number, number, string][] = [[0xff, 0xfe, "utf-16le"], [0xfe, 0xff, "utf-16be"]];
-  const marked = marks.find(([first, second]) => bytes[0] === first && bytes[1] === second);
-  for (const encoding of marked ? [marked[2]] : ["utf-8", "gb18030"]) {
-    try {
-      return new TextDecoder(encoding, { fatal: true }).decode(bytes);
-    } catch {
-      // Another encoding may fit.
-    }
-  }
-  return null;
 }
 
 function readLines(name: string, text: string): ReadFiles {

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import "../design/design.css";
 import { WordingContext, useWording } from "../components/basics";
-import { listKeys, reviewKeys, type KeyRow } from "../components/key-help";
+import { listKeys, passageKeys, reviewKeys, type KeyRow } from "../components/key-help";
 import { Shell } from "../components/shell";
 import { Wording, type Language } from "../language/catalog";
 import { findTab, parseAddress, sections, writeAddress, type Address, type Section, type TabSection } from "./address";
@@ -11,6 +11,7 @@ import { Administration } from "./administration";
 import { ConsoleClusters } from "./clusters";
 import { Collections } from "./collections";
 import { CreateCollection } from "./create-collection";
+import { Documents } from "./documents";
 import { ImportNotice, useImports } from "./imports";
 import { Label } from "./label";
 import { ConsoleOverview } from "./overview";
@@ -21,7 +22,8 @@ import { Check, CompareTool } from "./tools";
 /** Returns the keys of a section; none without lists. */
 function findKeys(section: Section): readonly KeyRow[] | undefined {
   if (section === "label") return reviewKeys;
-  return section === "clusters" || section === "passages" ? listKeys : undefined;
+  if (section === "passages") return passageKeys;
+  return section === "documents" || section === "clusters" ? listKeys : undefined;
 }
 
 const overview: Address = { section: "overview", collection: null, item: null };
@@ -126,6 +128,7 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
           {section === "collections" && <Collections {...tool} />}
           {section === "new" && <CreateCollection {...tool} />}
           {section === "check" && <Check {...tool} />}
+          {section === "documents" && <Documents {...tool} />}
           {section === "clusters" && <ConsoleClusters {...tool} />}
           {section === "label" && <Label {...tool} />}
           {section === "passages" && <PassagesTool {...tool} />}

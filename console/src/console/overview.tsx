@@ -125,7 +125,7 @@ const columns: readonly (readonly [key: MessageKey, isNumber: boolean])[] = [
   ["console.name", false],
   ["console.state", false],
   ["console.kept", true],
-  ["console.documents", true],
+  ["console.documentCount", true],
   ["console.window", true],
   ["collections.memory", true],
 ];

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { Name, useWording } from "../components/basics";
 import { saveFile } from "../components/save-file";
+import type { NameTable } from "../passages/name-table";
 import { PassagesView, readPassages, type PassageData } from "../passages/page";
 import type { MessageKey } from "../language/catalog";
 import type { ToolProps } from "./collection-choice";
@@ -51,6 +52,8 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
   const [reading, setReading] = useState(0);
   const { isWaiting: isRunning, send } = useRequests(service, onProblem);
   const [report, setReport] = useState<FoundReport | null>(null);
+  /** Names and groups stay while the same documents are searched again. */
+  const [table, setTable] = useState<NameTable | null>(null);
   const count = documents.documents.length;
   const isReady = againstSources ? count > 0 && sources.documents.length > 0 : count > 1;
   const find = (given: readonly NamedText[] = base.documents) => {
@@ -105,7 +108,7 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
           <span class="muted" role="status">{say.text(isRunning || reading > 0 ? "console.reading" : isReady ? "drop.private" : againstSources ? "drop.wantsBoth" : "drop.wantsTwo")}</span>
         </div>
       </section>
-      {report && <PassagesView data={report.data} onLeaveOut={leaveOut} />}
+      {report && <PassagesView data={report.data} table={table} onTable={setTable} onLeaveOut={leaveOut} />}
     </>
   );
 }

@@ -121,7 +121,29 @@ export interface Activity {
 export interface StoredDocument extends Verdict {
   text?: string;
   time?: string | number;
+  /** Fingerprint, in a collection of fingerprints. */
+  fingerprint?: string;
+  /** What the sender gave besides the text. */
+  meta?: unknown;
+  /** `true` if the kept document that this one repeats was deleted. */
+  of_gone?: boolean;
 }
+
+/** Some documents in the order of their numbers, and the number after which the next ones begin; null at the end. */
+export interface DocumentPage {
+  documents: StoredDocument[];
+  next: number | null;
+}
+
+/** Which documents are listed. */
+export interface DocumentFilter {
+  verdict: "" | "kept" | "duplicate";
+  /** Top-level fields of `meta` with their values. All must hold. */
+  conditions: readonly (readonly [field: string, value: string])[];
+}
+
+/** Returns `true` if a filter leaves documents out. */
+export const hasConditions = ({ verdict, conditions }: DocumentFilter): boolean => verdict !== "" || conditions.length > 0;
 
 export interface Cluster {
   cluster: string;
@@ -189,12 +211,53 @@ const encode = encodeURIComponent;
  */
 const encodeId = (id: string): string => (id === "." || id === ".." ? `-?id=${id}` : encode(id));
 
+/** Parts of JavaScript that keep the digits of a number of JSON. Browsers before 2025 have none of them. */
+interface ExactJson {
+  parse?: (text: string, revive: (key: string, value: unknown, context?: { source?: string }) => unknown) => unknown;
+  rawJSON?: (source: string) => unknown;
+}
+
+/** Parses a document. Numbers of its `meta` that JavaScript would round, such as 64-bit ids, keep their digits where they are written again. */
+export function parseDocument(text: string): StoredDocument {
+  const document = JSON.parse(text) as StoredDocument;
+  // Other numbers are used in calculations, so they must stay numbers.
+  if ("meta" in document) document.meta = (parseExactly(text) as StoredDocument).meta;
+  return document;
+}
+
+/** Parses JSON. A number that is not written as JavaScript writes it becomes an object that is written as it was. */
+function parseExactly(text: string): unknown {
+  const json = JSON as ExactJson;
+  if (!json.parse || !json.rawJSON) return JSON.parse(text);
+  return json.parse(text, (_, value, context) => (typeof value === "number" && context?.source && String(value) !== context.source ? json.rawJSON!(context.source) : value));
+}
+
+/** Returns the path of a document. */
+export const documentPath = (name: string, id: string): string => `/v1/collections/${encode(name)}/documents/${encodeId(id)}`;
+
+/** Returns the paths that check a text and insert documents. */
+export const queryPath = (name: string): string => `/v1/collections/${encode(name)}/query?limit=20&nearest=true`;
+export const insertPath = (name: string): string => `/v1/collections/${encode(name)}/documents`;
+
+/** Returns the path of a collection. */
+export const collectionPath = (name: string): string => `/v1/collections/${encode(name)}`;
+
+/** Returns the path of a list of documents. */
+export function listPath(name: string, { verdict, conditions }: DocumentFilter, after: number, limit: number): string {
+  const conditional = conditions.map(([field, value]) => `&meta.${encode(field)}=${encode(value)}`).join("");
+  return `/v1/collections/${encode(name)}/documents?limit=${limit}${after > 0 ? `&after=${after}` : ""}${verdict && `&verdict=${verdict}`}${conditional}`;
+}
+
 export class Service {
   private key = "";
 
   /** Sets the key that is sent with every call from now on. */
   setKey(key: string): void {
     this.key = key;
+  }
+
+  get hasKey(): boolean {
+    return this.key !== "";
   }
 
   /** Sends a call. A body of bytes is a file, a form has files, lines are sent as they are, any other body as JSON. */
@@ -247,17 +310,29 @@ export class Service {
 
   /** Checks a text, without the document that has the id, and finds its matches or, without one, the nearest document. */
   query = (name: string, text: string, id?: string): Promise<QueryVerdict> =>
-    this.ask("POST", `/v1/collections/${encode(name)}/query?limit=20&nearest=true`, { text, ...(id && { id }) });
+    this.ask("POST", queryPath(name), { text, ...(id && { id }) });
   /** Inserts documents, one on each line, and returns an answer for each. No line is blank. */
   insertLines = async (name: string, lines: readonly string[]): Promise<LineAnswer[]> => {
-    const response = await this.call("POST", `/v1/collections/${encode(name)}/documents`, new JsonLines(`${lines.join("\n")}\n`));
+    const response = await this.call("POST", insertPath(name), new JsonLines(`${lines.join("\n")}\n`));
     const answers = (await response.text()).split("\n").filter((line) => line !== "");
     return answers.map((line) => JSON.parse(line) as LineAnswer);
   };
   insert = (name: string, id: string, text: string): Promise<Verdict> =>
-    this.ask("POST", `/v1/collections/${encode(name)}/documents`, { id, text });
-  getDocument = (name: string, id: string): Promise<StoredDocument> =>
-    this.ask("GET", `/v1/collections/${encode(name)}/documents/${encodeId(id)}`);
+    this.ask("POST", insertPath(name), { id, text });
+  getDocument = (name: string, id: string): Promise<StoredDocument> => this.ask("GET", documentPath(name, id));
+  /** Returns a document; null if the collection has none with this id. */
+  findDocument = async (name: string, id: string): Promise<StoredDocument | null> => {
+    try {
+      const response = await this.call("GET", documentPath(name, id));
+      return parseDocument(await response.text());
+    } catch (problem) {
+      if (problem instanceof ServiceProblem && problem.code === "no_document") return null;
+      throw problem;
+    }
+  };
+  deleteDocument = (name: string, id: string): Promise<void> => this.ask("DELETE", documentPath(name, id));
+  listDocuments = (name: string, filter: DocumentFilter, after: number, limit: number): Promise<DocumentPage> =>
+    this.ask("GET", listPath(name, filter, after, limit));
   listClusters = (name: string, after: string | null, limit = 100): Promise<{ clusters: Cluster[]; next: string | null }> =>
     this.ask("GET", `/v1/collections/${encode(name)}/clusters?limit=${limit}&members=100${after ? `&after=${encode(after)}` : ""}`);
   /** Returns a cluster with its newest members, at most this many. */
@@ -311,7 +386,7 @@ export class Service {
   deleteAlias = (alias: string): Promise<void> => this.ask("DELETE", `/v1/aliases/${encode(alias)}`);
 
   createCollection = (name: string, settings: Partial<Settings>): Promise<{ name: string; settings: Settings }> =>
-    this.ask("PUT", `/v1/collections/${encode(name)}`, settings);
+    this.ask("PUT", collectionPath(name), settings);
   changeCollection = (name: string, change: Partial<Settings>): Promise<{ settings: Settings }> =>
     this.ask("PATCH", `/v1/collections/${encode(name)}`, change);
   deleteCollection = (name: string): Promise<void> => this.ask("DELETE", `/v1/collections/${encode(name)}`);

@@ -3,8 +3,9 @@ import { useState } from "preact/hooks";
 import { ShortName, useWording } from "../components/basics";
 import { Compared, useCollection, type ToolProps } from "./collection-choice";
 import { NoCollections } from "./links";
+import { RequestExamples, type ExampleRequest } from "./request-example";
 import { useAnswer, useChanges, useRequests } from "./requests";
-import type { Nearest, QueryMatch, QueryVerdict, Settings } from "./service";
+import { insertPath, queryPath, type Nearest, type QueryMatch, type QueryVerdict, type Settings } from "./service";
 
 /** What was answered to a text. */
 interface CheckedText {
@@ -81,12 +82,19 @@ export function Check(props: ToolProps) {
             {say.text("console.insert")}
           </button>
         </div>
+        {name !== "" && text !== "" && <RequestExamples service={service} list={() => listRequests(name, text, id)} />}
       </section>
       {answer && <Outcome answer={answer} settings={settings} opened={opened?.id ?? null} onOpen={(it) => setOpened({ id: it })} />}
       {answer && matched && settings && <Compared {...props} a={matched} b={{ id: say.text("console.pasted"), text: answer.text }} settings={settings} />}
     </>
   );
 }
+
+/** Returns the requests of this section: check a text and, with an id, insert it. */
+const listRequests = (name: string, text: string, id: string): ExampleRequest[] => {
+  const check = { path: queryPath(name), body: { text } };
+  return id ? [check, { path: insertPath(name), body: { id, text } }] : [check];
+};
 
 interface OutcomeProps {
   answer: CheckedText;

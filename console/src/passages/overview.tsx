@@ -2,11 +2,14 @@
 import { useMemo, useState } from "preact/hooks";
 import { Card, useWording } from "../components/basics";
 import { Histogram, useWidth } from "../components/charts";
+import { drawMark, markClass } from "./groups";
 import { findGroups, maxDocuments, placeGroups, visibleEdges, type ShareEdge } from "./class-graph";
 
 interface ClassOverviewProps {
   /** Names of the documents as they are shown, those that share most first. */
   names: readonly string[];
+  /** Numbers of their groups; −1 for a document without one. */
+  groups: readonly number[];
   edges: readonly ShareEdge[];
   /** Number of the selected document, or −1. */
   selected: number;
@@ -41,7 +44,7 @@ export function shortenNames(names: readonly string[]): string[] {
   return names.map((name) => name.slice(all.length));
 }
 
-export function ClassOverview({ names, edges, selected, onSelect }: ClassOverviewProps) {
+export function ClassOverview({ names, groups, edges, selected, onSelect }: ClassOverviewProps) {
   const say = useWording();
   const [percent, setPercent] = useState(() => findThreshold(edges, names.length));
   const shown = useMemo(() => visibleEdges(edges, percent / 100), [edges, percent]);
@@ -52,11 +55,11 @@ export function ClassOverview({ names, edges, selected, onSelect }: ClassOvervie
           {say.text("passages.graphFrom", { share: say.share(percent / 100) })}
           <input type="range" min="0" max="100" step="1" value={percent} onInput={(event) => setPercent(Number(event.currentTarget.value))} />
         </label>
-        <ClassGraph names={names} edges={shown} selected={selected} onSelect={onSelect} />
+        <ClassGraph names={names} groups={groups} edges={shown} selected={selected} onSelect={onSelect} />
       </Card>
       <Card title={say.text("passages.distribution")}>
-        <ShareHistogram edges={edges} percent={percent} />
-        <p class="muted">{say.text("passages.distributionNote")}</p>
+        <ShareHistogram edges={edges} percent={percent} onPercent={setPercent} />
+        <p class="muted">{say.text("passages.distributionNote")}{say.gap}{say.text("passages.distributionClick")}</p>
       </Card>
     </div>
   );
@@ -80,7 +83,7 @@ export function chooseLabels(members: readonly { member: number; label: string; 
   return chosen;
 }
 
-function ClassGraph({ names, edges, selected, onSelect }: ClassOverviewProps) {
+function ClassGraph({ names, groups: groupNumbers, edges, selected, onSelect }: ClassOverviewProps) {
   const say = useWording();
   const { box, width } = useWidth();
   const { groups, height } = useMemo(() => placeGroups(findGroups(names.length, edges), edges, width), [names.length, edges, width]);
@@ -114,9 +117,9 @@ function ClassGraph({ names, edges, selected, onSelect }: ClassOverviewProps) {
           })}
           {members.map(([member, [x, y]]) => (
             <g key={member}>
-              <circle class={member === selected ? "member selected" : "member"} cx={x.toFixed(1)} cy={y.toFixed(1)} r={member === selected ? 8 : 6} onClick={() => onSelect(member)}>
+              <path class={`member ${markClass(groupNumbers[member] ?? -1)}${member === selected ? " selected" : ""}`} d={drawMark(groupNumbers[member] ?? -1, x, y, member === selected ? 8 : 6)} onClick={() => onSelect(member)}>
                 <title>{names[member]}</title>
-              </circle>
+              </path>
               {named.has(member) && (
                 <text class={member === selected ? "strong" : ""} x={Math.min(Math.max(x, 44), width - 44).toFixed(1)} y={(y - 11).toFixed(1)} text-anchor="middle">{shorten(labels[member]!)}</text>
               )}
@@ -133,7 +136,7 @@ function ClassGraph({ names, edges, selected, onSelect }: ClassOverviewProps) {
 }
 
 /** How many pairs share how much. */
-function ShareHistogram({ edges, percent }: { edges: readonly ShareEdge[]; percent: number }) {
+function ShareHistogram({ edges, percent, onPercent }: { edges: readonly ShareEdge[]; percent: number; onPercent: (percent: number) => void }) {
   const say = useWording();
   const counts = Array.from({ length: 20 }, () => 0);
   for (const [, , share] of edges) counts[Math.min(19, Math.floor(20 * share))]! += 1;
@@ -149,6 +152,7 @@ function ShareHistogram({ edges, percent }: { edges: readonly ShareEdge[]; perce
       ticks={ticks}
       axis={say.text("passages.shareAxis")}
       values={say.text("passages.pairsAxis")}
+      onBar={(bar) => onPercent(Math.round(100 * bar.start))}
       threshold={percent > 0 ? [percent / 100, `${percent}\u00a0%`] : undefined}
     />
   );

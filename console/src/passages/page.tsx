@@ -6,7 +6,7 @@
 import { createContext } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";
 import { Name, Phrase, ShortName, Stat, useWording, Visible } from "../components/basics";
-import { listKeys } from "../components/key-help";
+import { passageKeys } from "../components/key-help";
 import { Shell, useFooter } from "../components/shell";
 import { useListState } from "../components/list-state";
 import { ListEntry, SearchedList } from "../components/searched-list";
@@ -16,7 +16,10 @@ import { Marked } from "../compare/page";
 import type { Wording } from "../language/catalog";
 import { fold, type Query } from "../report/query";
 import { maxDocuments, type ShareEdge } from "./class-graph";
+import { allGroups, GroupChoice, TableInput, type GroupFilter } from "./groups";
+import { isOfKind, type NameTable } from "./name-table";
 import { ClassOverview } from "./overview";
+import { PassageList } from "./passage-list";
 import { writePairs } from "./pair-table";
 
 type Mark = [start: number, end: number, sourceStart: number, sourceEnd: number, length: number, similarity: number, kind: string];
@@ -27,8 +30,42 @@ export type LengthUnit = "words" | "characters";
 /** Returns a length with its unit. */
 const sayLength = (say: Wording, length: number, unit: LengthUnit): string => say.text(`passages.${unit}`, { n: length });
 
-/** The name under which a document is shown. */
-const NamesContext = createContext((name: string): string => name);
+/** Words for documents, as they are shown. */
+interface ShownNames {
+  nameOf: (name: string) => string;
+  nameOfGroup: (group: string) => string;
+  groupOf: (name: string) => string;
+  /** Returns what a table says of a document besides its name, with its file; empty without a table. */
+  detailsOf: (name: string) => string;
+  /** Returns the words by which a document is found. */
+  wordsOf: (name: string) => string;
+}
+
+const NamesContext = createContext<ShownNames>({ nameOf: (name) => name, nameOfGroup: (group) => group, groupOf: () => "", detailsOf: () => "", wordsOf: (name) => name });
+
+/** Returns the words for documents: those of a table if there is one, or numbers if names are hidden. */
+export function chooseNames(say: Wording, table: NameTable | null, numbers: ReadonlyMap<string, number>, isAnonymous: boolean): ShownNames {
+  const groupOf = (name: string) => table?.documents.get(name)?.group ?? "";
+  if (isAnonymous) {
+    const nameOf = (name: string) => say.text("passages.anonymous", { n: numbers.get(name) ?? 0 });
+    const nameOfGroup = (group: string) => (group === "" ? "" : say.text("passages.anonymousGroup", { n: (table?.groups.indexOf(group) ?? 0) + 1 }));
+    const detailsOf = (name: string) => nameOfGroup(groupOf(name));
+    return { nameOf, nameOfGroup, groupOf, detailsOf, wordsOf: (name) => `${nameOf(name)}\n${detailsOf(name)}` };
+  }
+  const authors = new Map<string, number>();
+  for (const { name } of table?.documents.values() ?? []) authors.set(name, (authors.get(name) ?? 0) + 1);
+  const nameOf = (name: string) => {
+    const author = table?.documents.get(name)?.name ?? "";
+    if (author === "") return name;
+    const [before, after] = say.brackets;
+    return authors.get(author) === 1 ? author : `${author}${before}${name}${after}`;
+  };
+  const detailsOf = (name: string) => {
+    const row = table?.documents.get(name);
+    return row ? [row.group, row.time, nameOf(name) === row.name ? name : ""].filter(Boolean).join(" · ") : "";
+  };
+  return { nameOf, nameOfGroup: (group) => group, groupOf, detailsOf, wordsOf: (name) => `${nameOf(name)}\n${name}\n${groupOf(name)}` };
+}
 
 export interface PassageData {
   kind: "passages";
@@ -73,21 +110,30 @@ interface SharingDocument {
   share: number;
   /** Words and characters, which are known of documents that copy. */
   tokens: number;
+  /** Length of the longest passage. */
+  longest: number;
   pairs: SeenPair[];
 }
 
-/** Returns the documents, those that are found elsewhere to the largest part first. */
-export function groupPairs(pairs: PassageData["pairs"], isDirected: boolean): SharingDocument[] {
-  const { document, source, tokens, covered, share, source_share } = pairs;
+/** Tells of a pair by its number whether it is shown. */
+type PairTest = (at: number) => boolean;
+
+const anyPair: PairTest = () => true;
+
+/** Returns the documents of the pairs that are shown, those that are found elsewhere to the largest part first. */
+export function groupPairs(pairs: PassageData["pairs"], isDirected: boolean, isShown = anyPair): SharingDocument[] {
+  const { document, source, tokens, covered, share, source_share, longest } = pairs;
   const documents = new Map<string, SharingDocument>();
   const add = (key: string, name: string, ofPair: number, pair: SeenPair) => {
     const known = documents.get(key);
     if (known) {
       known.pairs.push(pair);
       known.share = Math.max(known.share, ofPair);
-    } else documents.set(key, { key, name, share: ofPair, tokens: tokens[pair.at]!, pairs: [pair] });
+      known.longest = Math.max(known.longest, longest[pair.at]!);
+    } else documents.set(key, { key, name, share: ofPair, tokens: tokens[pair.at]!, longest: longest[pair.at]!, pairs: [pair] });
   };
   document.forEach((name, at) => {
+    if (!isShown(at)) return;
     if (isDirected) {
       // Documents of one name are told apart by their figures.
       add(`${name}\n${tokens[at]}\n${covered[at]}`, name, tokens[at]! > 0 ? covered[at]! / tokens[at]! : 0, { at, side: 0 });
@@ -112,33 +158,33 @@ function numberNames({ document, source }: PassageData["pairs"]): Map<string, nu
   return names;
 }
 
-/** Returns the names of the documents that share text, those that share most first, and the pairs as edges between them. */
-export function listEdges(pairs: PassageData["pairs"]): { names: string[]; edges: ShareEdge[] } {
+/** Returns the names of the documents of the pairs that are shown, those that share most first, and these pairs as edges between them. */
+export function listEdges(pairs: PassageData["pairs"], isShown = anyPair): { names: string[]; edges: ShareEdge[] } {
   const most = new Map<string, number>();
   const shareOf = (at: number) => Math.max(pairs.share[at]!, pairs.source_share[at]!);
   const { document, source } = pairs;
-  document.forEach((name, at) => [name, source[at]!].forEach((it) => most.set(it, Math.max(most.get(it) ?? 0, shareOf(at)))));
+  document.forEach((name, at) => isShown(at) && [name, source[at]!].forEach((it) => most.set(it, Math.max(most.get(it) ?? 0, shareOf(at)))));
   const names = [...most].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, maxDocuments).map(([name]) => name);
   const numbers = new Map(names.map((name, at) => [name, at]));
   const edges = document.flatMap((name, at): ShareEdge[] => {
     const [a, b] = [numbers.get(name), numbers.get(source[at]!)];
-    return a === undefined || b === undefined || a === b ? [] : [[a, b, shareOf(at)]];
+    return !isShown(at) || a === undefined || b === undefined || a === b ? [] : [[a, b, shareOf(at)]];
   });
   return { names, edges };
 }
 
 /** Returns the documents that a query finds. `similarity` is the copied share, `cluster` the number of sources. */
-function findDocuments(data: PassageData, documents: readonly SharingDocument[], query: Query, nameOf: (name: string) => string): SharingDocument[] {
+function findDocuments(data: PassageData, documents: readonly SharingDocument[], query: Query, wordsOf: ShownNames["wordsOf"]): SharingDocument[] {
   const { pairs, texts } = data;
   return documents.filter((it) => {
     // Hidden names are not searched, so that no search reveals one.
-    const names = fold([it.name, ...it.pairs.map((pair) => otherName(pairs, pair))].map(nameOf).join("\n"));
+    const names = fold([it.name, ...it.pairs.map((pair) => otherName(pairs, pair))].map(wordsOf).join("\n"));
     const text = () => fold(texts.text[ownText(pairs, it.pairs[0]!)] ?? "");
     return (
       query.similarity.every((test) => test(it.share)) &&
       query.cluster.every((test) => test(it.pairs.length)) &&
-      query.id.every((part) => fold(nameOf(it.name)).includes(part)) &&
-      query.source.every((part) => it.pairs.some((pair) => fold(nameOf(otherName(pairs, pair))).includes(part))) &&
+      query.id.every((part) => fold(wordsOf(it.name)).includes(part)) &&
+      query.source.every((part) => it.pairs.some((pair) => fold(wordsOf(otherName(pairs, pair))).includes(part))) &&
       query.words.every((part) => names.includes(part) || text().includes(part)) &&
       query.text.every((part) => text().includes(part))
     );
@@ -148,56 +194,66 @@ function findDocuments(data: PassageData, documents: readonly SharingDocument[],
 export function PassagesPage({ data, onLanguage }: { data: PassageData; onLanguage: () => void }) {
   const say = useWording();
   const footer = useFooter(data.created, data.program);
+  const [table, setTable] = useState<NameTable | null>(null);
   return (
-    <Shell title={say.text(data.summary.directed ? "passages.title" : "passages.titleShared")} keys={listKeys} onLanguage={onLanguage} footer={footer}>
-      <PassagesView data={data} />
+    <Shell title={say.text(data.summary.directed ? "passages.title" : "passages.titleShared")} keys={passageKeys} onLanguage={onLanguage} footer={footer}>
+      <PassagesView data={data} table={table} onTable={setTable} />
     </Shell>
   );
 }
 
 /** Orders of documents; those of a list without a direction have neutral names. */
-type Order = "most" | "sources" | "mostShared" | "others" | "name";
+type Order = "most" | "sources" | "mostShared" | "others" | "longestPassage" | "name";
 
 const byPairs = (a: SharingDocument, b: SharingDocument) => b.pairs.length - a.pairs.length;
 
-const orders: Record<Order, (a: SharingDocument, b: SharingDocument) => number> = {
+const orders: Record<Exclude<Order, "name">, (a: SharingDocument, b: SharingDocument) => number> = {
   most: () => 0,
   mostShared: () => 0,
   sources: byPairs,
   others: byPairs,
-  name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
+  longestPassage: (a, b) => b.longest - a.longest,
 };
 
 interface PassagesViewProps {
   data: PassageData;
+  /** Names and groups of the documents; null without a table. */
+  table: NameTable | null;
+  onTable: (table: NameTable | null) => void;
   /** Leaves a text out of the next search; undefined where the page makes none. */
   onLeaveOut?: (text: string) => void;
 }
 
 /** The parts of a report of passages, for a page of its own or inside another. */
-export function PassagesView({ data, onLeaveOut }: PassagesViewProps) {
+export function PassagesView({ data, table, onTable, onLeaveOut }: PassagesViewProps) {
   const say = useWording();
   const { summary, pairs } = data;
   const [isAnonymous, setAnonymous] = useState(false);
-  const documents = useMemo(() => groupPairs(pairs, summary.directed), [pairs, summary.directed]);
+  const [filter, setFilter] = useState<GroupFilter>(allGroups);
   const numbers = useMemo(() => numberNames(pairs), [pairs]);
-  const graph = useMemo(() => listEdges(pairs), [pairs]);
-  const nameOf = useMemo(() => {
-    const hide = (name: string) => say.text("passages.anonymous", { n: numbers.get(name) ?? 0 });
-    return isAnonymous ? hide : (name: string) => name;
-  }, [isAnonymous, numbers, say.language]);
+  const names = useMemo(() => chooseNames(say, table, numbers, isAnonymous), [table, numbers, isAnonymous, say.language]);
+  const { nameOf, nameOfGroup, groupOf, detailsOf } = names;
+  const isShown = useMemo((): PairTest => {
+    if (!table) return anyPair;
+    const groups = (at: number) => [groupOf(pairs.document[at]!), groupOf(pairs.source[at]!)] as const;
+    return (at) => groups(at).every((it) => !filter.hidden.has(it)) && isOfKind(filter.kind, ...groups(at));
+  }, [table, filter, pairs]);
+  const documents = useMemo(() => groupPairs(pairs, summary.directed, isShown), [pairs, summary.directed, isShown]);
+  const graph = useMemo(() => listEdges(pairs, isShown), [pairs, isShown]);
+  const groups = useMemo(() => graph.names.map((name) => table?.groups.indexOf(groupOf(name)) ?? -1), [graph, table]);
+  const byName = (a: SharingDocument, b: SharingDocument) => nameOf(a.name).localeCompare(nameOf(b.name), say.locale, { numeric: true });
   const { controls, rows, row: document } = useListState<SharingDocument, Order>({
-    orders: summary.directed ? ["most", "sources", "name"] : ["mostShared", "others", "name"],
-    inputs: [documents, nameOf],
+    orders: summary.directed ? ["most", "sources", "longestPassage", "name"] : ["mostShared", "others", "longestPassage", "name"],
+    inputs: [documents, names],
     subject: documents,
-    find: (query, order) => (query ? findDocuments(data, documents, query, nameOf) : [...documents]).sort(orders[order]),
+    find: (query, order) => (query ? findDocuments(data, documents, query, names.wordsOf) : [...documents]).sort(order === "name" ? byName : orders[order]),
   });
   const select = (at: number) => {
     const entry = rows.findIndex((it) => it.name === graph.names[at]);
     if (entry >= 0) controls.onSelect(entry);
   };
   return (
-    <NamesContext.Provider value={nameOf}>
+    <NamesContext.Provider value={names}>
       <LeftOut summary={summary} isAnonymous={isAnonymous} />
       <div class="stats">
         <Stat value={say.count(summary.documents)} label={say.text("stat.documents")} more={summary.against > 0 ? say.text("stat.reference", { n: summary.against }) : undefined} />
@@ -208,16 +264,25 @@ export function PassagesView({ data, onLeaveOut }: PassagesViewProps) {
       <BaseNotes summary={summary} onLeaveOut={onLeaveOut} />
       {!summary.directed && summary.pairs > 0 && <p class="note">{say.text("passages.noDirection")}</p>}
       {pairs.document.length < pairs.total && <p class="note">{say.text("passages.sample", { listed: pairs.document.length, total: pairs.total })}</p>}
-      {documents.length === 0 ? (
+      {pairs.document.length === 0 ? (
         <p class="card muted">{say.text(summary.directed ? "passages.none" : "passages.noneShared")}</p>
       ) : (
         <>
         <div class="line">
           <button type="button" class="button" aria-pressed={isAnonymous} onClick={() => setAnonymous(!isAnonymous)}>{say.text(isAnonymous ? "passages.showNames" : "passages.hideNames")}</button>
-          <button type="button" class="button" onClick={() => saveFile("pairs.csv", writePairs(data, nameOf), "text/csv")}>{say.text("passages.savePairs")}</button>
+          <button type="button" class="button" onClick={() => saveFile("pairs.csv", writePairs(data, nameOf, table ? (name) => nameOfGroup(groupOf(name)) : undefined), "text/csv")}>{say.text("passages.savePairs")}</button>
+          <TableInput
+            names={[...numbers.keys()]}
+            table={table}
+            onTable={(it) => {
+              setFilter(allGroups);
+              onTable(it);
+            }}
+          />
           {isAnonymous && <span class="muted">{say.text("passages.namesHidden")}</span>}
         </div>
-        <ClassOverview names={graph.names.map(nameOf)} edges={graph.edges} selected={document ? graph.names.indexOf(document.name) : -1} onSelect={select} />
+        {table && <GroupChoice {...{ table, filter, nameOfGroup, isAnonymous }} documents={numbers.size} onFilter={setFilter} />}
+        <ClassOverview names={graph.names.map(nameOf)} groups={groups} edges={graph.edges} selected={document ? graph.names.indexOf(document.name) : -1} onSelect={select} />
         <div class="split">
           <div class="side">
             <SearchedList
@@ -231,7 +296,7 @@ export function PassagesView({ data, onLeaveOut }: PassagesViewProps) {
                 <ListEntry
                   name={<ShortName text={nameOf(rows[entry]!.name)} />}
                   value={say.share(rows[entry]!.share)}
-                  more={say.text(summary.directed ? "passages.sources" : "passages.others", { n: rows[entry]!.pairs.length })}
+                  more={[detailsOf(rows[entry]!.name), say.text(summary.directed ? "passages.sources" : "passages.others", { n: rows[entry]!.pairs.length })].filter(Boolean).join(" · ")}
                 />
               )}
             />
@@ -299,7 +364,7 @@ function LeftOut({ summary, isAnonymous }: { summary: PassageData["summary"]; is
 
 function DocumentView({ data, document }: { data: PassageData; document: SharingDocument }) {
   const say = useWording();
-  const nameOf = useContext(NamesContext);
+  const { nameOf, detailsOf } = useContext(NamesContext);
   const { pairs } = data;
   const { directed } = data.summary;
   const [pair, setPair] = useState(document.pairs[0]!);
@@ -312,6 +377,7 @@ function DocumentView({ data, document }: { data: PassageData; document: Sharing
         <h2>
           <Name text={nameOf(document.name)} /> <span class="muted">· {found}</span>
         </h2>
+        {detailsOf(document.name) && <p class="muted"><Name text={detailsOf(document.name)} /></p>}
         <VirtualList
           id="sources"
           label={say.text(directed ? "passages.sources" : "passages.others", { n: document.pairs.length })}
@@ -340,7 +406,7 @@ function DocumentView({ data, document }: { data: PassageData; document: Sharing
 
 function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   const say = useWording();
-  const nameOf = useContext(NamesContext);
+  const { nameOf, detailsOf } = useContext(NamesContext);
   const { pairs, texts } = data;
   const { at: pair, side } = seen;
   const bothSides = <T,>(first: T, second: T): [T, T] => (side === 0 ? [first, second] : [second, first]);
@@ -349,7 +415,7 @@ function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   const labels = data.summary.directed
     ? [say.text("passages.document"), say.text("passages.source")]
     : [say.text("passages.document"), say.text("passages.other")];
-  const titles = names.map((name, at) => <><b>{labels[at]}</b> <Name text={nameOf(name)} /></>);
+  const titles = names.map((name, at) => <><b>{labels[at]}</b> <Name text={[nameOf(name), detailsOf(name)].filter(Boolean).join(" · ")} /></>);
   if (document < 0 || source < 0) return <p class="card note">{say.text("passages.noText")}</p>;
   const marks = pairs.marks[pair]!;
   const places = marks.map(([start, end, otherStart, otherEnd]): [number, number, number, number] =>
@@ -366,6 +432,7 @@ function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   return (
     <section class="card pair">
       <p class="muted">{say.text("passages.numbers")}{edits.some((runs) => runs.length > 0) && <>{say.gap}{say.text("passages.edits")}</>}</p>
+      <PassageList passages={shared} starts={places.map((it) => it[0])} />
       <div class="sides scrolled texts">
         <div class="left title common">{titles[0]}</div>
         <div class="right title">{titles[1]}</div>

@@ -3,7 +3,7 @@ import { Card, Name, Phrase, Stat, useWording } from "../components/basics";
 import { Histogram, type Bar } from "../components/charts";
 import type { MessageKey } from "../language/catalog";
 import type { Report } from "./data";
-import type { View } from "./report-page";
+import type { View } from "./address";
 
 const routeKey = (route: string) => `route.${route}` as MessageKey;
 

@@ -1,34 +1,27 @@
 /** The report of a run that found matches. */
-import { useState } from "preact/hooks";
 import { reviewKeys } from "../components/key-help";
 import { Shell, useFooter } from "../components/shell";
 import { useWording } from "../components/basics";
 import { decisionFile, saveFile } from "../components/save-file";
 import type { MessageKey } from "../language/catalog";
+import { allSections, useView, type Section, type View } from "./address";
 import { Clusters } from "./clusters";
 import { Forms } from "./forms";
 import type { Report } from "./data";
 import { useMarks, writeDecisions } from "./marks";
 import { Overview } from "./overview";
-import { Review, type Shown } from "./review";
+import { Review } from "./review";
 import { Run } from "./run";
-
-const allSections = ["overview", "review", "forms", "clusters", "run"] as const;
-type Section = (typeof allSections)[number];
-
-/** A section, and what it shows. */
-export interface View {
-  section: Section;
-  show?: Shown;
-}
 
 export function ReportPage({ report, onLanguage }: { report: Report; onLanguage: () => void }) {
   const say = useWording();
   const { data } = report;
-  const [view, setView] = useState<View>({ section: "overview" });
   const { marks, setMark, formMarks, setFormMark, clearMarks } = useMarks(report);
   const markCount = marks.size + formMarks.size;
   const footer = useFooter(data.created, data.program);
+  const isShown = (section: Section) => (section === "clusters" ? data.kind === "dedup" : section !== "forms" || data.forms.name.length > 0);
+  const sections = allSections.filter(isShown);
+  const [view, setView] = useView(sections);
   const open = (next: View) => {
     setView(next);
     window.scrollTo(0, 0);
@@ -36,8 +29,6 @@ export function ReportPage({ report, onLanguage }: { report: Report; onLanguage:
   const clear = () => {
     if (confirm(say.text("marks.clearAsk", { n: markCount }))) clearMarks();
   };
-  const isShown = (section: Section) => (section === "clusters" ? data.kind === "dedup" : section !== "forms" || data.forms.name.length > 0);
-  const sections = allSections.filter(isShown);
   const notice = markCount > 0 && (
     <div class="card line" role="region" aria-label={say.text("marks.save")}>
       <strong>{say.text("marks.count", { n: markCount })}</strong>

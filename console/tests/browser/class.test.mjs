@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { Place, launch, openConsole, openPage, skip, startService } from "./support.mjs";
+import { Place, checkPage, launch, openConsole, openPage, skip, startService } from "./support.mjs";
 
 let browser, place, open;
 
@@ -89,6 +89,84 @@ test("names are hidden at a click, also in the table, and come back", { skip }, 
     assert.deepEqual(page.faults, []);
     await page.context().close();
   }
+});
+
+const csv = (text) => ({ name: "class.csv", mimeType: "text/csv", buffer: Buffer.from(text) });
+
+test("a table gives names and groups, which narrow the picture and the list", { skip }, async () => {
+  const page = await openPage(browser, place.url("whole.html"));
+  const [entries, members, links] = [".side .entry", ".graph:not(.group-mark) .member", ".graph .link"].map((it) => page.locator(it));
+  await page.setInputFiles("input[type=file]", csv("first,second\n1,2"));
+  await page.waitForSelector("[role=alert]:has-text('does not name the columns')");
+  await page.setInputFiles("input[type=file]", csv("filename,full_name,label,created_at\nann.txt,Ann Lee,2025,Monday\nben.txt,Ben Ito,2026,\ncem.txt,,2026,\nnobody.txt,No Body,2026,\n"));
+  await page.waitForSelector("text=The table names 3 of 4 documents.");
+  assert.match(await page.innerText("section[aria-label=Groups]"), /1 row is about no document, or about several: nobody\.txt/);
+  assert.match((await entries.allInnerTexts()).join("\n"), /Ann Lee[^]*2025 · Monday · ann\.txt/);
+  // Marks of groups differ in shape, too.
+  const outlines = await page.locator(".group-mark path").evaluateAll((all) => all.map((it) => it.getAttribute("d")));
+  assert.equal(new Set(outlines).size, 2);
+  await page.selectOption("section[aria-label=Groups] select", "between");
+  assert.deepEqual([await entries.count(), await links.count()], [3, 2]);
+  await page.selectOption("section[aria-label=Groups] select", "within");
+  assert.deepEqual([await entries.count(), await links.count()], [2, 1]);
+  await page.selectOption("section[aria-label=Groups] select", "all");
+  await page.uncheck("section[aria-label=Groups] input >> nth=1");
+  assert.deepEqual([await entries.count(), await members.count()], [2, 2]);
+  await page.check("section[aria-label=Groups] input >> nth=1");
+  await page.fill(".search", "ann.txt 2025");
+  assert.equal(await entries.count(), 4);
+  await page.fill(".search", "id:2025");
+  assert.equal(await entries.count(), 1);
+  await page.fill(".search", "");
+  await checkPage(page, "groups of a class");
+  await page.click("text=Hide names");
+  const shown = await page.evaluate(() => document.body.innerText.replace(/\n.*(?=\n)/g, (line) => (line.includes("seven") ? "" : line)));
+  assert.doesNotMatch(shown, /Ann Lee|Ben Ito|\.txt|2025|2026 ·|Monday/);
+  await page.click("text=Remove names and groups");
+  assert.equal(await page.locator("section[aria-label=Groups]").count(), 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a click on a bar moves the picture, and the longest passage leads the list", { skip }, async () => {
+  const page = await openPage(browser, place.url("whole.html"));
+  const bars = page.locator(".chart .bar");
+  const heights = await bars.evaluateAll((all) => all.map((it) => Number(it.getAttribute("height"))));
+  const last = heights.findLastIndex((it) => it > 0);
+  await bars.nth(last).click();
+  assert.equal(await page.inputValue("input[type=range]"), String(5 * last));
+  assert.ok((await page.locator(".graph .link").count()) < 6);
+  await page.selectOption(".side select", "longestPassage");
+  assert.match(await page.innerText(".side .entry >> nth=0"), /ann\.txt|ben\.txt/);
+  assert.deepEqual(page.faults, []);
+});
+
+test("passages of a pair are shown in both texts, at a click and by keys", { skip }, async () => {
+  const filler = (name) => Array.from({ length: 600 }, (_, at) => `${name}${at}`).join(" ");
+  place.write("long.txt", `${question} ${filler("x")} ${answer}`);
+  place.write("other.txt", `${answer} ${filler("y")} ${question}`);
+  place.run("passages", "long.txt", "other.txt", "--report", "two.html");
+  const page = await openPage(browser, place.url("two.html"));
+  const buttons = page.locator(".passage-list button");
+  assert.equal(await buttons.count(), 2);
+  const marked = () => page.locator("mark.target").evaluateAll((all) => all.map((it) => it.textContent.replace(/\d+ /, "").slice(0, 12)));
+  const inSight = () => page.locator("mark.target").evaluateAll((all) => all.every((it) => {
+    const [box, text] = [it.getBoundingClientRect(), it.closest(".text").getBoundingClientRect()];
+    return box.bottom > text.top && box.top < text.bottom;
+  }));
+  const seen = [];
+  await buttons.nth(1).click();
+  seen.push(await marked());
+  assert.ok(await inSight());
+  await page.keyboard.press("K");
+  seen.push(await marked());
+  assert.ok(await inSight());
+  await page.keyboard.press("K");
+  assert.deepEqual(await marked(), seen[1]);
+  await page.keyboard.press("J");
+  assert.deepEqual(await marked(), seen[0]);
+  for (const texts of seen) assert.equal(new Set(texts).size, 1, texts.join("|"));
+  assert.notDeepEqual(seen[0], seen[1]);
+  await checkPage(page, "passages of a pair");
 });
 
 test("text that all were given is told, and its edits are marked in what is left", { skip }, async () => {

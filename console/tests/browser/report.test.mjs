@@ -42,6 +42,21 @@ test("a report that is opened on a phone fits it", { skip }, async () => {
   }
 });
 
+test("an address opens a section, and Back leads to the section before", { skip }, async () => {
+  const page = await openPage(browser, `${place.url("report.html")}#/review/all`);
+  const selected = (section) => page.waitForSelector(`#tab-${section}[aria-selected=true]`);
+  await selected("review");
+  assert.equal(await page.inputValue("#section select >> nth=0"), "all");
+  await show(page, "run");
+  assert.equal(new URL(page.url()).hash, "#/run");
+  await page.goBack();
+  await selected("review");
+  await page.goForward();
+  await page.reload();
+  await selected("run");
+  assert.deepEqual(page.faults, []);
+});
+
 test("a fault on a page is found", { skip }, async () => {
   const page = await open();
   await page.evaluate(() => document.querySelector("main").append(new Image()));

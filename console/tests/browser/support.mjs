@@ -47,9 +47,18 @@ export class Place {
     } catch (error) {
       if (error.status === 1) return error.stdout;
       throw new Error(`lookalike ${args.join(" ")}: ${error.stderr}`);
+    } finally {
+      const report = args[args.indexOf("--report") + 1];
+      if (builtReport && args.includes("--report")) this.write(report, moveData(this.read(report)));
     }
   }
 }
+
+/** The page of reports as it was built last, which the variable `BUILT_REPORT` puts in the place of the one in the program. */
+const builtReport = process.env.BUILT_REPORT ? readFileSync(join(root, "crates/lookalike-batch/pages/report.html"), "utf8") : null;
+
+/** Returns the page as it was built last with the data of a report. */
+const moveData = (report) => builtReport.replace("__LOOKALIKE_DATA__", () => /id="data">(.*?)<\/script>/s.exec(report)[1]);
 
 /**
  * The console as it was built last, which the variable `BUILT_CONSOLE` puts in the place of the one in the program. So a
@@ -165,6 +174,11 @@ export const openSections = {
     await page.fill("textarea", `${hostile[0]} once more`);
     await page.click(".button.strong");
     await shown(page, ".sides");
+  },
+  documents: async (page) => {
+    await shown(page, ".facts");
+    await page.click(".card details summary");
+    await page.click("button:has-text('…')");
   },
   clusters: async (page) => {
     await page.waitForSelector(".graph .member");

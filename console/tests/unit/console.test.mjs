@@ -211,3 +211,77 @@ test("orders of passages say nothing of a direction that is not known", async ()
     assert.doesNotMatch(catalogs.zh[key], /他处|来源/);
   }
 });
+
+test("conditions on meta are read with their values, and lists are asked for by them", async () => {
+  const { parseConditions } = await load("console/documents.tsx");
+  const { listPath, documentPath } = await load("console/service.ts");
+  assert.deepEqual(parseConditions('source=news  meta.lang=zh note="two words" id="5" half= =x word'), [["source", "news"], ["lang", "zh"], ["note", '"two words"'], ["id", '"5"']]);
+  assert.deepEqual(parseConditions("  "), []);
+  const path = (verdict, conditions, after = 0) => listPath("news", { verdict, conditions }, after, 100);
+  assert.equal(path("", []), "/v1/collections/news/documents?limit=100");
+  assert.equal(path("kept", [["a b", "x&y"]], 7), "/v1/collections/news/documents?limit=100&after=7&verdict=kept&meta.a%20b=x%26y");
+  assert.equal(documentPath("news", ".."), "/v1/collections/news/documents/-?id=..");
+});
+
+test("documents are read from the last one back, each once, also where numbers are missing", async () => {
+  const { readBackwards } = await load("console/documents.tsx");
+  const seqs = [...Array(250).keys()].map((at) => at + 1).filter((seq) => seq % 7 !== 0);
+  const asked = [];
+  const service = {
+    getStats: async () => ({ last_durable_row: 250 }),
+    listDocuments: async (name, filter, after, limit) => {
+      asked.push([after, limit]);
+      const listed = seqs.filter((seq) => seq > after).filter((seq) => filter.verdict === "" || seq % 2 === 0);
+      return { documents: listed.slice(0, limit).map((seq) => ({ id: `${seq}`, seq })), next: null };
+    },
+  };
+  const readAll = async (filter) => {
+    const found = [];
+    for (let last = null, first = true; first || last !== null; first = false) {
+      const page = await readBackwards(service, "news", filter, last);
+      found.push(...page.documents.map((it) => it.seq));
+      last = page.next;
+    }
+    return found;
+  };
+  assert.deepEqual(await readAll({ verdict: "", conditions: [] }), [...seqs].reverse());
+  assert.deepEqual(asked, [[150, 100], [50, 100], [0, 100]]);
+  assert.deepEqual(await readAll({ verdict: "kept", conditions: [] }), seqs.filter((seq) => seq % 2 === 0).reverse());
+  // An empty collection is not asked for documents.
+  const empty = { getStats: async () => ({ last_durable_row: 0 }), listDocuments: async () => assert.fail("it is empty") };
+  assert.deepEqual(await readBackwards(empty, "news", { verdict: "", conditions: [] }, null), { documents: [], next: null });
+});
+
+test("a request is a command of a shell: quoted, without the key, and from a file if it is long", async () => {
+  const { writeCommand } = await load("console/request-example.tsx");
+  const origin = "http://localhost:7600";
+  assert.equal(writeCommand({ path: "/v1/collections/news" }, origin, false), "curl http://localhost:7600/v1/collections/news");
+  assert.equal(writeCommand({ method: "DELETE", path: "/v1/x?a=1&b=2" }, origin, true), `curl -X DELETE 'http://localhost:7600/v1/x?a=1&b=2' -H "Authorization: Bearer $LOOKALIKE_KEY"`);
+  const body = { text: "it's $HOME `date` \n \"quoted\" 中文" };
+  const command = writeCommand({ path: "/q", body }, origin, false);
+  const { execFileSync } = await import("node:child_process");
+  // The shell itself reads the body as it was.
+  const shown = execFileSync("sh", ["-c", command.replace(/^curl \S+ --json/, "printf %s")], { encoding: "utf8" });
+  assert.deepEqual(JSON.parse(shown), body);
+  assert.equal(writeCommand({ path: "/q", body: { text: "x".repeat(5000) } }, origin, false), "curl http://localhost:7600/q --json @request.json");
+});
+
+test("numbers of meta keep their digits, other numbers stay numbers, and times are those of people", async () => {
+  const { parseDocument } = await load("console/service.ts");
+  const { sayTime } = await load("console/documents.tsx");
+  const meta = '{"id":12345678901234567890,"n":5,"x":1.10}';
+  const document = parseDocument(`{"id":"a","similarity":1.0,"seq":5,"meta":${meta}}`);
+  // Node before 22 rounds as old browsers do.
+  if (JSON.rawJSON) assert.equal(JSON.stringify(document.meta), meta);
+  assert.deepEqual([document.similarity, document.seq], [1, 5]);
+  assert.ok(!("meta" in parseDocument('{"id":"a"}')));
+  assert.match(sayTime("2026-11-30T10:00:00Z", "en-GB"), /30\/11\/2026/);
+  assert.equal(sayTime("no time", "en-GB"), "no time");
+});
+
+test("collections are found by parts of their names", async () => {
+  const { findCollections } = await load("console/collections.tsx");
+  const collections = ["news-2026", "blog", "NEWS"].map((name) => ({ name, state: "open" }));
+  assert.deepEqual(findCollections(collections, " news ").map((it) => it.name), ["news-2026", "NEWS"]);
+  assert.equal(findCollections(collections, "").length, 3);
+});

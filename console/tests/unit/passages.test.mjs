@@ -109,3 +109,85 @@ test("edges have the larger share of a pair, and documents that share most come 
   assert.deepEqual(names, ['=HYPERLINK("x")', "c", "a", "b,1"]);
   assert.deepEqual(found, [[3, 2, 0.5], [1, 0, 0.75]]);
 });
+
+const encoded = (text) => new TextEncoder().encode(text);
+
+test("a table is read with its separator, its quotes and its encoding", async () => {
+  const { parseTable, readNameTable } = await load("passages/name-table.ts");
+  assert.deepEqual(parseTable('\ufefffile,name\r\n"a,1","said ""no""\nand left"\r\n\r\nb,\n'), [["file", "name"], ["a,1", 'said "no"\nand left'], ["b", ""]]);
+  assert.deepEqual(parseTable("file;name\na;Li, Jun"), [["file", "name"], ["a", "Li, Jun"]]);
+  assert.deepEqual(parseTable("file\tname\na\tb"), [["file", "name"], ["a", "b"]]);
+  assert.deepEqual(parseTable(""), []);
+  const chinese = "文件名,姓名,班级,时间\nann.txt,李军,三班,2026-01-02\n";
+  const row = { name: "李军", group: "三班", time: "2026-01-02" };
+  assert.deepEqual(readNameTable(encoded(chinese), ["ann.txt"]).documents.get("ann.txt"), row);
+  // "文件名,姓名" and "a.txt,李" as GB18030, which spreadsheets in China write.
+  const old = new Uint8Array([0xce, 0xc4, 0xbc, 0xfe, 0xc3, 0xfb, 0x2c, 0xd0, 0xd5, 0xc3, 0xfb, 0x0a, 0x61, 0x2e, 0x74, 0x78, 0x74, 0x2c, 0xc0, 0xee]);
+  assert.deepEqual(readNameTable(old, ["a.txt"]).documents.get("a.txt"), { name: "李", group: "", time: "" });
+  assert.equal(readNameTable(encoded("name,label\na,b"), ["a"]), "columns");
+  assert.equal(readNameTable(encoded("filename\na"), ["a"]), "columns");
+  assert.equal(readNameTable(new Uint8Array([0xff]), ["a"]), "encoding");
+});
+
+test("a row finds the document of its name or of the end of its path, and none where there are two", async () => {
+  const { readNameTable } = await load("passages/name-table.ts");
+  const names = ["in/one/ann.txt", "in/two/ann.txt", "in/ben.docx", "cem.txt", "in/cem.txt"];
+  const found = (file) => [...readNameTable(encoded(`filename,label\n${file},x`), names).documents.keys()];
+  for (const [file, document] of [["in/one/ann.txt", 0], ["two/ann.txt", 1], ["./two\\ann.txt", 1], ["ben.docx", 2], ["ben", 2], ["cem.txt", 3], ["in/cem", 4]]) {
+    assert.deepEqual(found(file), [names[document]], file);
+  }
+  for (const file of ["ann.txt", "ann", "cem", "dia.txt", ""]) assert.deepEqual(found(file), [], file);
+  const { unknown, groups } = readNameTable(encoded("filename,label\nann.txt,b\nben,2025\ncem.txt,2024\n"), names);
+  assert.deepEqual([unknown, groups], [["ann.txt"], ["2024", "2025"]]);
+});
+
+test("pairs are shown by the groups of both documents", async () => {
+  const { isOfKind } = await load("passages/name-table.ts");
+  assert.deepEqual(["all", "within", "between"].map((kind) => isOfKind(kind, "x", "x")), [true, true, false]);
+  assert.deepEqual(["all", "within", "between"].map((kind) => isOfKind(kind, "x", "y")), [true, false, true]);
+  // A document of no group is in no pair of groups.
+  for (const [a, b] of [["", ""], ["x", ""]]) assert.deepEqual(["all", "within", "between"].map((kind) => isOfKind(kind, a, b)), [true, false, false]);
+  const { groupPairs, listEdges } = await load("passages/page.tsx");
+  const { pairs } = data(false);
+  Object.assign(pairs, { tokens: [10, 20], covered: [5, 5] });
+  const isShown = (at) => at === 1;
+  assert.deepEqual(groupPairs(pairs, false, isShown).map((it) => it.name), ['=HYPERLINK("x")', "c"]);
+  assert.deepEqual(groupPairs(pairs, true, isShown).map((it) => it.name), ["c"]);
+  assert.deepEqual(listEdges(pairs, isShown), { names: ['=HYPERLINK("x")', "c"], edges: [[1, 0, 0.75]] });
+  assert.deepEqual(groupPairs(pairs, false).map((it) => it.longest), [25, 30, 30, 25]);
+});
+
+test("names are those of the table, and none is told while names are hidden", async () => {
+  const { chooseNames } = await load("passages/page.tsx");
+  const { Wording } = await load("language/catalog.ts");
+  const { readNameTable } = await load("passages/name-table.ts");
+  const files = ["x/ann.txt", "x/ben.txt", "x/cem.txt"];
+  const table = readNameTable(encoded("filename,full_name,label,created_at\nann.txt,Li Jun,blue,Monday\nben.txt,Li Jun,red,\n"), files);
+  const numbers = new Map(files.map((name, at) => [name, at + 1]));
+  const shown = chooseNames(new Wording("en"), table, numbers, false);
+  // Two documents of one author are told apart by their files.
+  assert.deepEqual(files.map(shown.nameOf), ["Li Jun (x/ann.txt)", "Li Jun (x/ben.txt)", "x/cem.txt"]);
+  assert.deepEqual(files.map(shown.detailsOf), ["blue · Monday", "red", ""]);
+  const hidden = chooseNames(new Wording("en"), table, numbers, true);
+  assert.deepEqual(files.map(hidden.nameOf), ["Document 1", "Document 2", "Document 3"]);
+  assert.deepEqual(files.map(hidden.detailsOf), ["Group 1", "Group 2", ""]);
+  for (const name of files) assert.doesNotMatch(`${hidden.wordsOf(name)}${hidden.nameOfGroup(hidden.groupOf(name))}`, /Li|blue|red|Monday|txt/);
+  assert.match(shown.wordsOf(files[0]), /ann\.txt[^]*blue/);
+  const alone = chooseNames(new Wording("en"), readNameTable(encoded("filename,name\nann.txt,Ann"), files), numbers, false);
+  assert.deepEqual([alone.nameOf(files[0]), alone.detailsOf(files[0])], ["Ann", "x/ann.txt"]);
+});
+
+test("the table has the groups of both documents if they are known", async () => {
+  const { writePairs } = await load("passages/pair-table.ts");
+  const lines = writePairs(data(false), (name) => name, (name) => (name === "a" ? "=1" : "blue")).split("\r\n");
+  assert.match(lines[0], /share_of_other_document,group_of_document,group_of_other_document$/);
+  assert.match(lines[1], /,0\.5,0\.4,blue,'=1$/);
+  assert.match(writePairs(data(true), (name) => name, () => "x").split("\r\n")[0], /group_of_document,group_of_source$/);
+});
+
+test("no two of twenty groups have the same mark", async () => {
+  const { drawMark, markClass } = await load("passages/groups.tsx");
+  const marks = new Set(Array.from({ length: 20 }, (_, at) => `${markClass(at)} ${drawMark(at, 0, 0, 6)}`));
+  assert.equal(marks.size, 20);
+  assert.equal(markClass(-1), "");
+});

@@ -219,3 +219,13 @@ test("every stage of a run has its name in both languages", async () => {
   assert.ok(stages.size >= 4, [...stages].join());
   for (const stage of stages) for (const catalog of Object.values(catalogs)) assert.ok(`run.stage.${stage}` in catalog, stage);
 });
+
+test("an address leads to a section of the report, and to the first one if it has none of this name", async () => {
+  const { parseView, writeView } = await load("report/address.ts");
+  const sections = ["overview", "review", "run"];
+  for (const view of [{ section: "overview" }, { section: "review", show: "equal" }, { section: "run" }]) assert.deepEqual(parseView(writeView(view), sections), view);
+  assert.equal(writeView({ section: "review", show: "all" }), "#/review/all");
+  for (const hash of ["", "#", "#/none", "#a1", "#/forms"]) assert.deepEqual(parseView(hash, sections), { section: "overview" }, hash);
+  assert.deepEqual(parseView("#/review/none", sections), { section: "review" });
+  assert.deepEqual(parseView("#/run/all", sections), { section: "run" });
+});
