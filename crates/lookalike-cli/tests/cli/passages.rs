@@ -1022,7 +1022,7 @@ fn encodings_of_a_folder_are_guessed() {
         ängstlich unter die Bücher legte.";
     place.write("essays/f.txt", encoded(encoding_rs::WINDOWS_1252, german));
     place.write("essays/g.txt", german);
-    let ran = place.ok("passages essays -o warned.jsonl");
+    let ran = place.run("passages essays -o warned.jsonl");
     assert!(ran.err.contains("essays/e.pages; give"), "{}", ran.err);
     let done = place.summary("passages essays -o p.jsonl --report r.html");
     assert_eq!(
