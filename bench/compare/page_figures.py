@@ -27,7 +27,7 @@ STATED = {
     # Sizes of corpora and assumptions of calculations.
     "180 MB", "4.7 kB", "512 GB", "5 TB", "50 TB", "25 Gbit/s", "200 MB",
     # Bytes of layouts, which follow from the code.
-    "16 bytes", "23 bytes", "28 bytes", "31 bytes", "40 bytes", "64 bytes", "80 bytes", "160 bytes", "512 bytes", "600 bytes",
+    "8 bytes", "16 bytes", "23 bytes", "28 bytes", "31 bytes", "40 bytes", "64 bytes", "80 bytes", "160 bytes", "512 bytes", "600 bytes",
     # Limits and settings.
     "64 KiB", "1 MiB", "4 MiB", "12 MiB", "16 MiB", "32 MiB", "64 MiB", "256 MiB", "4 GiB",
     "3 MB", "20 MB", "64 MB", "128 MB", "256 MB", "1 GB", "8 times", "250 ms", "10 s", "20 s", "30 s",

@@ -45,8 +45,9 @@ class Costs:
         passages = find_row("bounded_passages", corpus="articles", limit_megabytes="250")
         text = small["gigabytes"] * 1e9
         self.bytes_an_article = run["gigabytes"] * 1e9 / run["documents"]
+        self.dedup_seconds = 2 * run["seconds"] / run["documents"]
         # Learning forms takes about as long as the run itself.
-        self.dedup_seconds = 2 * 2 * run["seconds"] / run["documents"]
+        self.forms_seconds = self.dedup_seconds
         self.dedup_files = run["temporary_megabytes"] * 1e6 / run["documents"]
         self.passage_seconds_a_byte = 2 * (passages["seconds"] - small["seconds"]) / text
         self.passage_files_a_byte = (passages["temporary_megabytes"] - small["temporary_megabytes"]) * 1e6 / text
@@ -76,16 +77,19 @@ def machine_rows(costs: Costs) -> list[list[str]]:
             rows.append([f"{terabytes} TB", f"{documents / 1e9:.1f}·10⁹", "`dedup`"] + ["–"] * 5)
             continue
         dedup = documents * costs.dedup_seconds / CORES / 3600
+        with_forms = dedup + documents * costs.forms_seconds / CORES / 3600
         transfer = source / (GIGABYTES_A_SECOND * 1e9) / 3600
         steps = [
-            ("`dedup`", dedup, 31 * documents, documents * costs.dedup_files),
-            ("`dedup --passages remove`", dedup + text * costs.passage_seconds_a_byte / CORES / 3600, 59 * documents,
+            ("`dedup --forms off`", dedup, 31 * documents, documents * costs.dedup_files),
+            ("`dedup`", with_forms, 31 * documents, documents * costs.dedup_files),
+            ("`dedup --passages remove`", with_forms + text * costs.passage_seconds_a_byte / CORES / 3600, 59 * documents,
              documents * costs.dedup_files + text * costs.passage_files_a_byte),
             ("`decontaminate`", text * costs.search_seconds_a_byte / CORES / 3600, 8 * documents, 0.0),
         ]
         for name, hours, memory, files in steps:
-            # The objects of the store lie in `--scratch` or `--work` while the run reads them.
-            disk = files + source
+            # Rows are read again from a copy of their texts in `--scratch`. The objects of the store are in the directory
+            # of `--work`, else in `--scratch`, while the run reads them.
+            disk = files + text + source
             from_store = hours + 2 * transfer
             money = from_store * (USD_AN_HOUR + disk / 1e9 * USD_A_GIGABYTE_MONTH / HOURS_A_MONTH)
             rows.append([
@@ -100,8 +104,8 @@ def cluster_rows(costs: Costs) -> list[list[str]]:
     for terabytes in TERABYTES:
         text = terabytes * 1e12 * EXPANSION
         documents = text / costs.bytes_an_article
-        # Spark does not learn forms in a pass of its own.
-        core_hours = documents * costs.dedup_seconds / 2 * costs.spark_factor / 3600
+        # Spark learns no forms.
+        core_hours = documents * costs.dedup_seconds * costs.spark_factor / 3600
         hours = core_hours / CLUSTER_CORES
         money = core_hours / CORES * USD_AN_HOUR
         rows.append([
