@@ -127,32 +127,36 @@ pub(crate) fn likely_encoding(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// Returns `true` if bytes look like text in Latin letters in windows-1252: three of four bytes beyond ASCII are accented
-/// letters or typographic signs that stand alone, and all are few beside the others.
+/// letters or typographic signs that stand alone or beside such a sign, and all are few beside the others.
 fn is_western(bytes: &[u8]) -> bool {
-    let (mut beyond, mut alone) = (0u64, 0u64);
-    for (at, &byte) in bytes.iter().enumerate() {
-        if byte < 0x80 {
-            continue;
+    let (mut beyond, mut western) = (0, 0);
+    for run in bytes.split(u8::is_ascii) {
+        beyond += run.len();
+        let is_alone = run.len() == 1 || run.len() == 2 && run.iter().copied().any(is_typographic);
+        let is_known = |&byte: &u8| is_western_letter(byte) || is_typographic(byte);
+        if is_alone && run.iter().all(is_known) {
+            western += run.len();
         }
-        let before = at.checked_sub(1).map_or(b' ', |before| bytes[before]);
-        let after = bytes.get(at + 1).copied().unwrap_or(b' ');
-        beyond += 1;
-        alone += u64::from(is_western_sign(byte) && before < 0x80 && after < 0x80);
     }
-    beyond > 0 && 4 * alone >= 3 * beyond && 4 * beyond <= bytes.len() as u64
+    beyond > 0 && 4 * western >= 3 * beyond && 4 * beyond <= bytes.len()
 }
 
-/// Returns `true` for letters of windows-1252 and for the signs of texts: quotation marks, dashes, the euro, the degree.
-fn is_western_sign(byte: u8) -> bool {
+/// Returns `true` for accented letters of windows-1252.
+fn is_western_letter(byte: u8) -> bool {
     match byte {
         0xD7 | 0xF7 => false,
         0xC0.. => true,
-        _ => matches!(
-            byte,
-            0x80 | 0x82 | 0x84 | 0x85 | 0x8A | 0x8C | 0x8E | 0x91..=0x97 | 0x9A | 0x9C | 0x9E | 0x9F
-                | 0xA0 | 0xA1 | 0xA3 | 0xA7 | 0xA9 | 0xAA | 0xAB | 0xAE | 0xB0 | 0xB2..=0xB4 | 0xB7 | 0xBA..=0xBD | 0xBF
-        ),
+        _ => matches!(byte, 0x8A | 0x8C | 0x8E | 0x9A | 0x9C | 0x9E | 0x9F),
     }
+}
+
+/// Returns `true` for quotation marks, dashes, the ellipsis and the like of windows-1252.
+fn is_typographic(byte: u8) -> bool {
+    matches!(
+        byte,
+        0x80 | 0x82 | 0x84 | 0x85 | 0x91
+            ..=0x97 | 0xA0 | 0xA1 | 0xA3 | 0xA7 | 0xA9 | 0xAB | 0xB0 | 0xBB | 0xBF
+    )
 }
 
 #[cfg(test)]
