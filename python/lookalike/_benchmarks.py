@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Iterator, Optional
 
 from . import _arguments as arguments
-from ._data import held, stream_of
+from ._data import make_rereadable, stream_of
 from ._errors import InputError, LookalikeError, SettingError
 from ._paths import is_path
 
@@ -96,7 +96,7 @@ def _write(folder: Path, name: str, rows: Any) -> None:
         raise InputError(f"{what} is {rows!r}: give a table, or the path without a name")
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = held(rows)
+    rows = make_rereadable(rows)
     if isinstance(rows, (list, tuple)):
         lines = [_line(row, f"{what}[{at}]") for at, row in enumerate(rows)]
         path.with_name(path.name + ".jsonl").write_text("".join(lines), encoding="utf-8")

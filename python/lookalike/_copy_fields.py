@@ -8,7 +8,7 @@ from typing import Any, Container, Iterable, Optional, Sequence
 from . import _engine
 from ._data import refuse_taken
 from ._errors import SettingError
-from ._run import copy_options
+from ._run import member_settings
 
 #: Arguments of :func:`lookalike.dedup` that need all members of a cluster in their order, or the values of their fields.
 _ONE_MACHINE = ("keep_count", "drop_all", "sources", "most_sources")
@@ -25,8 +25,8 @@ class CopyFields:
     @classmethod
     def of(cls, copies: Any, weight: Any, weight_by: Any, columns: Container[str], against: bool) -> Optional["CopyFields"]:
         """Returns the fields, or None if none is added; refuses names that the data have already."""
-        options = copy_options(None, None, copies, None, 1, weight, weight_by)
-        names = [name for name in (options["copies"], options["weight"]) if name is not None]
+        members = member_settings(None, None, copies, None, 1, weight, weight_by)
+        names = [name for name in (members["copies"], members["weight"]) if name is not None]
         if not names:
             return None
         if against:
@@ -37,7 +37,7 @@ class CopyFields:
         refuse_taken(columns, names)
         if len(set(names)) < len(names):
             raise SettingError(f"copies and weight are both '{names[0]}': give them different names")
-        fields = cls(options["copies"], options["weight"], options["weight_by"])
+        fields = cls(members["copies"], members["weight"], members["weight_by"])
         # Refuses a table of weights that is not valid before the run.
         fields.weights_of([1])
         return fields

@@ -13,29 +13,36 @@ from ._placeholders import placeholder_of
 Names = Union[str, Sequence[str]]
 
 
-def held(data: Any) -> Any:
+def make_rereadable(data: Any) -> Any:
     """Returns data that can be read twice; data that yields its rows only once is read into memory."""
     import pyarrow as pa
 
-    if is_path(data):
-        return read_paths(data)
-    if isinstance(data, str):
-        refuse_string("data", data)
+    data = _read_deferred(data, "data")
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
-    if _is_arrow_dataset(data):
-        return data.to_table()
     if type(data).__module__.startswith("datasets"):
         if type(data).__name__ == "IterableDataset":
             return list(data)
         if type(data).__name__ == "IterableDatasetDict":
             return _read_splits(data)
-    if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
-        return data.collect()
     if hasattr(data, "__next__"):
         return list(data)
     known = type(data).__module__.partition(".")[0] in ("pandas", "polars", "datasets", "pyarrow")
     return _taken(data) if hasattr(data, "__arrow_c_stream__") and not known else data
+
+
+def _read_deferred(data: Any, what: str) -> Any:
+    """Returns data that is not read yet as a table or frame: paths, an Arrow data set, a lazy frame. Returns other data as
+    it is, and refuses a string."""
+    if is_path(data):
+        return read_paths(data, what)
+    if isinstance(data, str):
+        refuse_string(what, data)
+    if type(data).__module__.startswith("pyarrow._dataset") and hasattr(data, "to_table"):
+        return data.to_table()
+    if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
+        return data.collect()
+    return data
 
 
 def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
@@ -83,12 +90,7 @@ def _arrow_of(data: Any, text: Sequence[str], what: str) -> Any:
     module = type(data).__module__.partition(".")[0]
     if module == "datasets":
         return _of_datasets(data, text, what)
-    if is_path(data):
-        return read_paths(data, what)
-    if isinstance(data, str):
-        refuse_string(what, data)
-    if _is_arrow_dataset(data):
-        return data.to_table()
+    data = _read_deferred(data, what)
     if isinstance(data, Mapping) and data:
         return _of_columns(data, text, what)
     if isinstance(data, (bytes, Mapping, Set)) or data is None:
@@ -101,8 +103,6 @@ def _arrow_of(data: Any, text: Sequence[str], what: str) -> Any:
         return _column(data, text)
     if module == "pandas":
         return _of_pandas(data, text, what)
-    if module == "polars" and type(data).__name__ == "LazyFrame":
-        data = data.collect()
     if module == "polars" and type(data).__name__ == "DataFrame" and not _NOT_IN_ARROW.isdisjoint(map(str, data.dtypes)):
         return _of_polars_objects(data, text, what)
     if hasattr(data, "__arrow_c_stream__"):
@@ -118,10 +118,6 @@ def _arrow_of(data: Any, text: Sequence[str], what: str) -> Any:
     if len(values) and isinstance(values[0], Mapping):
         return table_of_rows(values, what, text)
     return _column(_strings(values, what), text)
-
-
-def _is_arrow_dataset(data: Any) -> bool:
-    return type(data).__module__.startswith("pyarrow._dataset") and hasattr(data, "to_table")
 
 
 def _of_columns(data: Mapping[Any, Any], text: Sequence[str], what: str) -> Any:

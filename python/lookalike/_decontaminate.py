@@ -13,7 +13,7 @@ from . import _arguments as arguments
 from . import _engine, _notebook
 from ._benchmarks import benchmark_paths, named_fields
 from ._choices import Cut, IdField
-from ._data import Names, held, select, stream_of, with_texts
+from ._data import Names, make_rereadable, select, stream_of, with_texts
 from ._errors import SettingError
 from ._ids import located, named_ids
 from ._messages import in_words_of_python
@@ -179,7 +179,7 @@ def decontaminate(
         "strict": arguments.truth("strict", strict),
     }
     names = options["reading"]["text"]
-    data = held(data)
+    data = make_rereadable(data)
     stream = stream_of(data, names)
     if cut != "document":
         _refuse_uncuttable(stream, names)

@@ -1,4 +1,4 @@
-"""Runs over tables: dedup and pairs."""
+"""Runs over tables and files: dedup, pairs and learn_forms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from . import _arguments as arguments
 from . import _engine, _notebook
 from ._choices import Candidates, IdField, Measure, Method, Unit
-from ._data import Names, held, refuse_added, select, stream_of, with_added
+from ._data import Names, make_rereadable, refuse_added, select, stream_of, with_added
 from ._errors import InputError, SettingError
 from ._ids import IdColumn, located, name_by_ids, named_ids
 from ._paths import FilePath, read_source
@@ -107,10 +107,10 @@ class Deduplicated:
         return int(self.summary["missing_ids"])
 
     def __repr__(self) -> str:
-        told = self.summary
+        summary = self.summary
         return (
-            f"<Deduplicated {counted(told['documents'], 'document')}: {told['kept']} kept, "
-            f"{told['removed']} removed in {counted(told['clusters'], 'cluster')}{omissions(self.rejected, self.missing_ids)}>"
+            f"<Deduplicated {counted(summary['documents'], 'document')}: {summary['kept']} kept, {summary['removed']} removed "
+            f"in {counted(summary['clusters'], 'cluster')}{omissions(self.rejected, self.missing_ids)}>"
         )
 
     def _repr_html_(self) -> str:
@@ -153,8 +153,7 @@ class Pairs(ResultTable):
         return int(self.summary["missing_ids"])
 
     def __repr__(self) -> str:
-        told = self.summary
-        pairs = f"{counted(told['pairs'], 'pair')} of {counted(told['documents'], 'document')}"
+        pairs = f"{counted(self.summary['pairs'], 'pair')} of {counted(self.summary['documents'], 'document')}"
         return f"<Pairs: {pairs}{omissions(self.rejected, self.missing_ids)}>"
 
     def _repr_html_(self) -> str:
@@ -263,35 +262,35 @@ def dedup(
     >>> [row["copies"] for row in la.dedup(rows, id="url", copies="copies").kept]
     [2, 1]
     """
-    options = _options(
-        text, id, features, recipe, forms, method, threshold, distance, candidates, sentences, verify, unit,
-        keep, within, window, time, audit, strict, threads,
-    )
+    options = _run_options(
+        text=text, id=id, features=features, recipe=recipe, forms=forms, method=method, threshold=threshold,
+        distance=distance, candidates=candidates, sentences=sentences, verify=verify, unit=unit, keep=keep, within=within,
+        window=window, time=time, audit=audit, strict=strict, threads=threads,
+    )  # fmt: skip
     arguments.truth("components", components)
-    names = options["reading"]["text"]
-    counted = copy_options(keep_count, drop_all, copies, sources, most_sources, weight, weight_by)
-    fields = _added_names(counted)
-    data = held(read_source(data, source))
+    members = member_settings(keep_count, drop_all, copies, sources, most_sources, weight, weight_by)
+    fields = _added_names(members)
+    data = make_rereadable(read_source(data, source))
     refuse_added(data, fields)
-    inputs = _Inputs(data, against, names, id, features, strict)
-    with teller(progress) as told:
-        found = _engine.dedup(inputs.data, inputs.against, options, components, counted, told)
+    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
+    with teller(progress) as report_progress:
+        found = _engine.dedup(inputs.data, inputs.against, options, components, members, report_progress)
     added = None
     if fields:
         columns = found["added"].columns
         found["kept"] = np.asarray(columns[0].to_numpy(), np.int64)
         added = {name: column.to_pylist() for name, column in zip(fields, columns[1:])}
-        if counted["sources"]:
-            name = counted["sources"][1]
+        if members["sources"]:
+            name = members["sources"][1]
             added[name] = [json.loads(values) for values in added[name]]
     removed = located(found["removed"], [("id", ""), ("kept", "kept_")], inputs.ids)
     clusters = located(found["clusters"], [("id", "")], inputs.ids)
-    names = found["clusters"]["id"]
+    engine_ids = found["clusters"]["id"]
     return Deduplicated(
         _added=added,
         kept_rows=found["kept"],
-        removed=name_by_ids(removed, ["cluster"], names, clusters["id"]),
-        clusters=name_by_ids(clusters, ["cluster", "representative", "component"], names, clusters["id"]),
+        removed=name_by_ids(removed, ["cluster"], engine_ids, clusters["id"]),
+        clusters=name_by_ids(clusters, ["cluster", "representative", "component"], engine_ids, clusters["id"]),
         rejected=found["rejected"],
         summary=inputs.counted_summary(found["summary"]),
         _data=data,
@@ -342,15 +341,16 @@ def pairs(
     >>> la.pairs(texts, threshold=0.5, all=True).pairs.num_rows
     3
     """
-    options = _options(
-        text, id, features, recipe, forms, method, threshold, distance, candidates, sentences, verify, unit,
-        None, within, window, time, audit, strict, threads,
-    )
-    copies = _copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
+    options = _run_options(
+        text=text, id=id, features=features, recipe=recipe, forms=forms, method=method, threshold=threshold,
+        distance=distance, candidates=candidates, sentences=sentences, verify=verify, unit=unit, within=within,
+        window=window, time=time, audit=audit, strict=strict, threads=threads,
+    )  # fmt: skip
+    listed_copies = _name_listed_copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
     arguments.truth("apart", apart)
     inputs = _Inputs(read_source(data, source), against, options["reading"]["text"], id, features, strict)
-    with teller(progress) as told:
-        found = _engine.pairs(inputs.data, inputs.against, options, copies, apart, told)
+    with teller(progress) as report_progress:
+        found = _engine.pairs(inputs.data, inputs.against, options, listed_copies, apart, report_progress)
     return Pairs(
         pairs=located(found["pairs"], [("a", "a_"), ("b", "b_")], inputs.ids),
         rejected=found["rejected"],
@@ -362,6 +362,7 @@ def learn_forms(
     data: Any,
     path: Union[str, "os.PathLike[str]"],
     *,
+    source: Source = None,
     text: Names = "text",
     threshold: Optional[float] = None,
     recipe: RecipeLike = "default",
@@ -373,7 +374,7 @@ def learn_forms(
     """Learns the forms of the data and writes them as a table, as ``lookalike forms learn`` does.
 
     The table is for ``forms`` of :func:`dedup` and :func:`pairs`, and for the field ``forms`` of a recipe. Returns the
-    summary of the command. The arguments are those of :func:`dedup`.
+    summary of the command. The other arguments are a part of those of :func:`dedup`; with ``source``, ``data`` is None.
 
     >>> import pathlib, tempfile
     >>> import lookalike as la
@@ -385,14 +386,12 @@ def learn_forms(
     >>> len(la.dedup(times, forms=table, threshold=0.5).kept)
     12
     """
-    options = _options(
-        text, None, None, recipe, None, None, threshold, None, None, None, None, None,
-        None, within, None, None, None, strict, threads,
-    )
-    inputs = _Inputs(data, None, options["reading"]["text"], None, None, strict)
-    with teller(progress) as told:
-        summary: dict[str, Any] = json.loads(_engine.learn_forms(inputs.data, options, os.fspath(path), told))
-    return summary
+    options = _run_options(text=text, recipe=recipe, threshold=threshold, within=within, strict=strict, threads=threads)
+    inputs = _Inputs(read_source(data, source), None, options["reading"]["text"], None, None, strict)
+    with teller(progress) as report_progress:
+        summary = _engine.learn_forms(inputs.data, options, os.fspath(path), report_progress)
+    learned: dict[str, Any] = json.loads(summary)
+    return learned
 
 
 class _Inputs:
@@ -415,9 +414,9 @@ class _Inputs:
         stream = with_features(stream_of(data, names), names, features)
         self.data, self.ids["data"] = named_ids(stream, id, "data", strict)
 
-    def counted_summary(self, told: str) -> dict[str, Any]:
+    def counted_summary(self, summary_json: str) -> dict[str, Any]:
         """Returns the summary of the run, with the number of rows of the data that have no id."""
-        summary: dict[str, Any] = json.loads(told)
+        summary: dict[str, Any] = json.loads(summary_json)
         summary["missing_ids"] = self.ids["data"].missing
         return summary
 
@@ -449,7 +448,7 @@ def _features_of(features: Callable[[str], Iterable[str]], text: str, at: int) -
     return listed
 
 
-def _copies(all: bool, distinct: bool) -> str:
+def _name_listed_copies(all: bool, distinct: bool) -> str:
     """Returns the engine's name for the listed pairs of equal texts."""
     if all and distinct:
         raise SettingError(
@@ -458,7 +457,7 @@ def _copies(all: bool, distinct: bool) -> str:
     return "all" if all else "none" if distinct else "earliest"
 
 
-def copy_options(
+def member_settings(
     keep_count: Any, drop_all: Any, copies: Any, sources: Any, most_sources: Any, weight: Any, weight_by: Any
 ) -> dict[str, Any]:
     """Returns how many documents of a cluster are kept, and the fields that are added to kept rows."""
@@ -487,18 +486,20 @@ def copy_options(
     }
 
 
-def _added_names(counted: dict[str, Any]) -> list[str]:
+def _added_names(members: dict[str, Any]) -> list[str]:
     """Returns the names of the fields that are added to kept rows, in the order of the engine."""
-    sources = counted["sources"]
-    names = [counted["copies"], sources and sources[1], counted["weight"]]
+    sources = members["sources"]
+    names = [members["copies"], sources and sources[1], members["weight"]]
     return [name for name in names if name is not None]
 
 
-def _options(
-    text: Any, id: Any, features: Any, recipe: Any, forms: Any, method: Any, threshold: Any, distance: Any, candidates: Any,
-    sentences: Any, verify: Any, unit: Any, keep: Any, within: Any, window: Any, time: Any, audit: Any, strict: Any,
-    threads: Any,
+def _run_options(
+    *, text: Any, recipe: Any, threshold: Any, within: Any, strict: Any, threads: Any, id: Any = None, features: Any = None,
+    forms: Any = None, method: Any = None, distance: Any = None, candidates: Any = None, sentences: Any = None,
+    verify: Any = None, unit: Any = None, keep: Any = None, window: Any = None, time: Any = None, audit: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
+    """Returns the checked settings of a run, as the engine takes them. Those without a value are settings that some runs
+    do not have."""
     return {
         "recipe": recipe_of(recipe),
         "forms": arguments.choice_or_path("forms", forms, '"learn", "off" or the path of a table'),

@@ -1,5 +1,7 @@
 """Recipes with a table of forms: filled forms that say different things are kept, by every call."""
 
+import json
+
 import pytest
 
 import lookalike as la
@@ -68,6 +70,11 @@ def test_forms_are_learned_and_used(tmp_path):
     assert learned.summary["forms"]["forms"] == 1
     table = tmp_path / "notices.toml"
     assert la.learn_forms(repeated, table)["forms"] == 1
+    rows = tmp_path / "notices.jsonl"
+    rows.write_text("".join(json.dumps({"text": text}) + "\n" for text in repeated))
+    from_files = tmp_path / "from-files.toml"
+    assert la.learn_forms(None, from_files, source=rows)["forms"] == 1
+    assert from_files.read_text() == table.read_text()
     used = la.dedup(repeated, forms=table)
     assert used.removed.to_pydict() == learned.removed.to_pydict()
     assert len(la.dedup(repeated, forms=str(table), threads=2).kept) == 12

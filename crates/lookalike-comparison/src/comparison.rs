@@ -420,8 +420,56 @@ pub fn format_number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use lookalike::passages::PassageSettings;
+    use lookalike::plan::SimilarityMeasure;
 
     use super::*;
+
+    /// Reads a source of the pages.
+    fn read_page_source(file: &str) -> String {
+        let path = format!("{}/../../console/src/{file}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// Returns the strings of a list in a source of the pages, which begins with `const NAME = [`.
+    fn read_page_list(file: &str, name: &str) -> Vec<String> {
+        let source = read_page_source(file);
+        let (_, list) = source
+            .split_once(&format!("const {name} = ["))
+            .unwrap_or_else(|| panic!("{file} has no list `{name}`"));
+        let (list, _) = list.split_once(']').expect("the list ends");
+        let quoted = list.split('"').skip(1).step_by(2);
+        quoted.map(str::to_owned).collect()
+    }
+
+    /// The pages offer every measure that compares texts, show its figures in their order and name all of it.
+    #[test]
+    fn pages_know_every_measure() {
+        let verified = SimilarityMeasure::ALL.into_iter();
+        let verified = verified.filter(|&measure| measure != SimilarityMeasure::Sketch);
+        let verified: Vec<SimilarityMeasure> = verified.collect();
+        let names: Vec<&str> = verified.iter().map(|measure| measure.name()).collect();
+        for file in ["web/compare.tsx", "console/create-collection.tsx"] {
+            assert_eq!(read_page_list(file, "measures"), names, "{file}");
+        }
+        let figure_names = verified.iter();
+        let figure_names = figure_names.flat_map(|measure| measure.descriptor().figure_names);
+        let figures: Vec<String> = figure_names.map(figure_key).collect();
+        let order = read_page_list("compare/page.tsx", "figureOrder");
+        for figure in &figures {
+            assert!(order.contains(figure), "`figureOrder` lacks {figure}");
+        }
+        let names = names.iter();
+        let keys =
+            names.flat_map(|name| [format!("measure.{name}"), format!("measure.about.{name}")]);
+        let figures = figures.iter().map(|figure| format!("figure.{figure}"));
+        let keys: Vec<String> = keys.chain(figures).collect();
+        for file in ["language/en.ts", "language/zh.ts"] {
+            let texts = read_page_source(file);
+            for key in &keys {
+                assert!(texts.contains(&format!("\"{key}\": ")), "{file}: {key}");
+            }
+        }
+    }
 
     /// The text that is written is that of the sorted tree, so an answer does not depend on how it is made.
     #[test]

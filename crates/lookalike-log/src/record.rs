@@ -1,6 +1,6 @@
 //! Records of a shared log and their layout.
 //!
-//! All numbers are little-endian. `LAlg`, the format version behind it and the checksum at the end keep their places in
+//! All numbers are little-endian. `LAlg`, the format version after it and the checksum at the end keep their places in
 //! every later version, so that a newer record is told from a damaged one.
 //!
 //! | bytes | content |

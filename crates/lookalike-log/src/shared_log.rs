@@ -12,7 +12,7 @@
 //!
 //! Cost: an append is one request for the record and, at the same time, two that read its neighbours. A record that is
 //! read is one request. After an opening, an error and a pause, two more requests check the record before the place, and
-//! that none behind it has been removed.
+//! that none after it has been removed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ impl SharedLog {
         if self.read_ahead.is_empty() {
             self.doubt_tail_after_pause();
             let read = self.fill_read_ahead();
-            self.keep_failure(read)?;
+            self.note_result(read)?;
         }
         match self.read_ahead.pop_front() {
             Some(object) => self.accept_object(&object).map(Some),
@@ -163,8 +163,8 @@ impl SharedLog {
     /// # Errors
     /// [`LogError::Store`] if a request fails. The outcome is unknown then and
     /// [`has_pending_append`](Self::has_pending_append) is `true`: only [`SharedLog::continue_append`] may follow.
-    /// If it is `false`, the entries were refused because they are too large. Other errors are final, and nothing may be
-    /// acknowledged.
+    /// If it is `false`, nothing was sent: the entries are too large, or the system has no random numbers. Other errors are
+    /// final, and nothing may be acknowledged.
     ///
     /// # Panics
     /// If the outcome of an earlier append is unknown.
@@ -201,7 +201,7 @@ impl SharedLog {
                 self.is_tail_confirmed = false;
                 return Err(LogError::Store(error));
             }
-            settled => self.keep_failure(settled)?,
+            settled => self.note_result(settled)?,
         };
         debug_assert_eq!(number, self.tail.next);
         match settled {
@@ -239,8 +239,9 @@ impl SharedLog {
         Ok(())
     }
 
-    /// Remembers an error after which the log refuses to go on. After any other error, the tail is confirmed anew.
-    fn keep_failure<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
+    /// Notes the result of requests: the time of an answer, or an error, after which the tail is confirmed anew. After a final
+    /// error the log refuses to go on.
+    fn note_result<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
         match &result {
             Ok(_) => self.answered = Some((Instant::now(), SystemTime::now())),
             Err(_) => self.is_tail_confirmed = false,
@@ -287,7 +288,7 @@ impl SharedLog {
     /// Verifies the object at the tail, and moves beyond it.
     fn accept_object(&mut self, object: &[u8]) -> Result<LogRecord, LogError> {
         let record = LogRecord::decode_after(&self.tail, object);
-        let record = self.keep_failure(record)?;
+        let record = self.note_result(record)?;
         self.move_beyond(&record, object);
         Ok(record)
     }
@@ -359,7 +360,7 @@ impl SharedLog {
         }
     }
 
-    /// Checks that the store holds the record before the tail, unchanged, and that no record behind the tail has been
+    /// Checks that the store holds the record before the tail, unchanged, and that no record after the tail has been
     /// removed, unless that is known. A replica that goes on at a place that was pruned would fork the log: the number there
     /// is free again.
     fn confirm_tail(&mut self) -> Result<(), LogError> {
@@ -428,7 +429,8 @@ impl SharedLog {
         self.tail.next.checked_sub(1).filter(|number| *number > 0)
     }
 
-    /// Checks that the record at the tail has not been removed; returns the number of the first one that must exist.
+    /// Checks that the next record, which may not exist yet, has not been removed; returns the number of the first one that
+    /// must exist.
     fn check_unpruned(&self) -> Result<u64, LogError> {
         let first = read_first_number(&*self.store)?;
         if self.tail.next < first {
@@ -474,7 +476,10 @@ impl SharedLog {
                 }
                 self.check_last_object(last, created.previous.as_deref())?;
             }
-            None => drop(self.check_unpruned()?),
+            // No record precedes the first one, so the number of the first that must exist is not needed.
+            None => {
+                self.check_unpruned()?;
+            }
         }
         if let Some(object) = &created.next {
             LogRecord::decode_after(&pending.record.tail(), object)?;

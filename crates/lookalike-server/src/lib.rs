@@ -29,6 +29,13 @@
 //!
 //! A thread of its own, `collections::maintenance`, compacts partitions and expires documents, also while no
 //! requests arrive.
+//!
+//! # Panics
+//!
+//! A panic of any thread ends the process, by the hook that the command sets (`apologise_for_panics` in `signals.rs` of
+//! `lookalike-cli`). The crate relies on it where it says so: no other thread sees a change that a panic left half done, and
+//! none waits for the result of a thread that panicked. A program that calls [`run_service`] without the command sets such a
+//! hook first.
 
 mod access;
 mod activity;

@@ -196,6 +196,23 @@ mod tests {
         }
     }
 
+    /// A figure whose name has several words is translated inside of other phrases, by the command and by the pages.
+    #[test]
+    fn figures_of_several_words_are_known_here_and_in_the_pages() {
+        let measures = SimilarityMeasure::ALL.into_iter();
+        for name in measures.flat_map(|measure| measure.descriptor().figure_names) {
+            let is_listed = LONG_NAMES.contains(&name);
+            assert_eq!(is_listed, name.contains(' '), "{name}");
+        }
+        let path = "../../console/src/language/phrases.ts";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let source = std::fs::read_to_string(path).unwrap();
+        let (_, list) = source.split_once("const longNames = [").unwrap();
+        let (list, _) = list.split_once(']').unwrap();
+        let of_pages: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+        assert_eq!(of_pages, LONG_NAMES);
+    }
+
     #[test]
     fn methods_have_chinese_phrases() {
         for route in Route::ALL {

@@ -565,7 +565,7 @@ fn keep_replaced(store: &dyn LogStore, fork: &EndFork) -> Result<Vec<u64>, Store
     Ok(replaced)
 }
 
-/// Reads copies that follow one another and the place before them, if that is known. Returns them with the place behind
+/// Reads copies that follow one another and the place before them, if that is known. Returns them with the place after
 /// the last one, or the reason why they cannot be used.
 fn read_chain(
     copies: &dyn RecordCopies,

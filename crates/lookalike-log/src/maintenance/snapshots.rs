@@ -17,9 +17,9 @@ pub const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 3600);
 pub struct SnapshotExtent {
     /// Name of the snapshot.
     pub name: String,
-    /// Place behind the last record of which everything is in the snapshot.
+    /// Place after the last record of which everything is in the snapshot.
     pub tail: LogTail,
-    /// Place behind the last record of which anything may be in the snapshot.
+    /// Place after the last record of which anything may be in the snapshot.
     pub end: LogTail,
 }
 

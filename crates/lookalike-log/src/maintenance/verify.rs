@@ -103,14 +103,14 @@ pub fn verify_log(store: &dyn LogStore, from: u64) -> Result<VerifyReport, Store
         }
     }
     report.log = chain.log;
-    // A verification that begins behind the end says nothing about it.
+    // A verification that begins after the end says nothing about it.
     if report.last > 0 || first == oldest {
         report.contradictions = witnesses.finish(chain.log, report.last);
     }
     Ok(report)
 }
 
-/// Knowledge of the records before a place. Verification goes on behind a damage, so the digest may be unknown.
+/// Knowledge of the records before a place. Verification goes on after a damage, so the digest may be unknown.
 struct ChainCheck {
     log: Option<LogId>,
     time_us: i64,

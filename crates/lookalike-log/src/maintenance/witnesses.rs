@@ -72,7 +72,7 @@ pub struct WitnessContradiction {
 }
 
 impl LogWitness {
-    /// Returns what a place behind a record says; `None` at the beginning of the log.
+    /// Returns what a place after a record says; `None` at the beginning of the log.
     fn at_place(kind: WitnessKind, name: &str, tail: &LogTail) -> Option<Self> {
         let number = tail.next.checked_sub(1).filter(|number| *number > 0)?;
         Some(Self {

@@ -1,7 +1,8 @@
 //! The queue of single-document inserts into a collection.
 //!
-//! Inserts that arrive one at a time share the cost of a sync. One task, `admit_waiting`, prepares and admits all
-//! waiting documents as one batch, and goes on with those that arrived meanwhile; it does not wait for the disk. A
+//! Inserts that arrive one at a time share the cost of a sync. One task, `admit_waiting`, prepares and admits waiting
+//! documents as one batch, at most 1,024 documents or about 256 KiB (`MAX_BATCH_DOCUMENTS`, `MAX_BATCH_BYTES`), and goes
+//! on with the others and with those that arrived meanwhile; it does not wait for the disk. A
 //! second task, `finish_batches`, returns the answers: while it waits for one sync, more documents are admitted, and
 //! the next sync writes all of them. A document therefore waits for at most two syncs: the one in progress
 //! and its own.
@@ -43,7 +44,8 @@ const MAX_BATCH_DOCUMENTS: usize = 1024;
 /// these bytes and one more document.
 const MAX_BATCH_BYTES: usize = 256 << 10;
 
-/// Size of a batch, in bytes, from which it is prepared on all threads.
+/// Size of a batch, in bytes, from which it is prepared on all threads, if it is in the lane of long documents and has
+/// several. A batch of the other lane is prepared by the thread that admits it, whatever its size is.
 const PARALLEL_BATCH_BYTES: usize = 64 << 10;
 
 /// A lane: its documents wait for each other, and not for those of the other lane.
@@ -65,11 +67,11 @@ pub(super) struct InsertQueues {
 struct InsertQueue {
     waiting: FairQueue<WaitingInsert>,
     /// `true` while a task admits waiting documents.
-    admitting: bool,
+    is_admitting: bool,
     /// Batches that wait for the disk, with the senders of their answers.
     admitted: Vec<(AdmittedBatch, Vec<AnswerSender>)>,
     /// `true` while a task returns answers.
-    answering: bool,
+    is_answering: bool,
 }
 
 struct WaitingInsert {
@@ -164,18 +166,18 @@ impl OpenCollection {
     fn push_waiting(&self, lane: InsertLane, client: ClientId, insert: WaitingInsert) -> bool {
         let mut queue = self.lock_queue(lane);
         queue.waiting.push(client, insert);
-        !std::mem::replace(&mut queue.admitting, true)
+        !std::mem::replace(&mut queue.is_admitting, true)
     }
 
-    /// Prepares and admits documents of a lane until none is waiting. A panic here ends the process, so `admitting` is
-    /// always reset.
+    /// Prepares and admits documents of a lane until none is waiting. A panic ends the process (see the crate's
+    /// documentation), so `is_admitting` is always reset.
     fn admit_waiting(self: &Arc<Self>, lane: InsertLane) {
         let mut scratch = AnalysisScratch::default();
         loop {
             let waiting: Vec<_> = {
                 let mut queue = self.lock_queue(lane);
                 if queue.waiting.is_empty() {
-                    queue.admitting = false;
+                    queue.is_admitting = false;
                     return;
                 }
                 let weight = |insert: &WaitingInsert| insert.document.bytes_to_prepare();
@@ -213,7 +215,7 @@ impl OpenCollection {
                     continue;
                 }
                 queue.admitted.push((batch, answers));
-                !std::mem::replace(&mut queue.answering, true)
+                !std::mem::replace(&mut queue.is_answering, true)
             };
             if begins {
                 let open = Arc::clone(self);
@@ -239,7 +241,7 @@ impl OpenCollection {
             let admitted = {
                 let mut queue = self.lock_queue(lane);
                 if queue.admitted.is_empty() {
-                    queue.answering = false;
+                    queue.is_answering = false;
                     return;
                 }
                 std::mem::take(&mut queue.admitted)

@@ -43,12 +43,11 @@ impl Collection {
         if settings == *before {
             return Ok(before);
         }
+        // A change writes a whole manifest beside the one that it replaces. A manifest is about as large as the files of a new
+        // collection.
         self.check_room(NEW_COLLECTION_BYTES)?;
-        let follows_wall_clock = |it: &CollectionSettings| {
-            let window = it.window.filter(|_| settings.window != before.window);
-            window.is_some_and(|window| window.follows_wall_clock())
-        };
-        if !follows_wall_clock(&before) {
+        let replaced_window = before.window.filter(|_| settings.window != before.window);
+        if !replaced_window.is_some_and(|window| window.follows_wall_clock()) {
             return self.write_settings(&settings, None);
         }
         // Documents that left the window before their partition are gone in memory alone. They are erased from the
@@ -97,13 +96,13 @@ impl Collection {
         position: Option<LogPosition>,
     ) -> Result<Arc<CollectionSettings>> {
         let mut refused = None;
-        let write_settings = || {
+        let change = || {
             let changed = self.write_and_change(settings, position);
             let outcome = changed.map_err(|error| error.to_string())?;
             refused = outcome.refused;
             Ok(outcome.durable)
         };
-        let written = self.group.write_alone(write_settings);
+        let written = self.group.write_alone(change);
         written.map_err(|why| stopped_error(&why))?;
         if let Some(error) = refused {
             return Err(error);
@@ -136,8 +135,8 @@ impl Collection {
     ) -> Result<ChangeOutcome> {
         let mut state = self.write_state()?;
         let work = state.take_pending_work()?;
-        let begun = self.commit_work(writer, &work)?;
-        state.mark_written(&work, begun);
+        let begun_partitions = self.commit_work(writer, &work)?;
+        state.mark_written(&work, begun_partitions);
         let outcome = |refused| ChangeOutcome {
             durable: work.last,
             refused,

@@ -1,8 +1,9 @@
 //! The measures of similarity, each with one descriptor.
 //!
-//! Plans, verification, comparisons, reports and the lists of the command, the service and Python ask the
-//! descriptor, so that a new measure is a variant and a descriptor here, and its formula: in [`SetMeasure`] for
-//! sets of features, a function of two weighted lists, or in [`SequenceMeasure`] for sequences.
+//! Plans, verification, comparisons, reports and the options of the command and the service ask the descriptor, so
+//! that the engine needs a variant and a descriptor here, and a formula: in [`SetMeasure`] for sets of features, a
+//! function of two weighted lists, or in [`SequenceMeasure`] for sequences. Lists outside of Rust (types of Python,
+//! pages) and translations name measures too; tests compare them with [`SimilarityMeasure::ALL`].
 
 use super::describe_choices;
 use crate::error::Result;

@@ -45,32 +45,47 @@ pub struct DedupOutputs {
 }
 
 impl DedupOutputs {
-    /// Returns the outputs that are wanted, each with the name of its content.
+    /// Returns the outputs that are wanted, each with the name of its content. A resumed run takes an output as written only
+    /// if it has the same name, so every setting that changes a content is in its name.
     pub(super) fn named_outputs(&self) -> Vec<NamedOutput<'_>> {
-        let mut kept_name = match (&self.passages, self.annotate) {
+        let Self {
+            kept,
+            annotate,
+            members,
+            copy_fields,
+            removed,
+            clusters,
+            components,
+            rejected,
+            allows_empty: _,
+            passages,
+            cuts,
+            report,
+        } = self;
+        let mut kept_name = match (passages, annotate) {
             (Some(passages), _) => format!("kept, {passages:?}"),
             (None, true) => "annotated".to_owned(),
             (None, false) => "kept".to_owned(),
         };
-        if self.copy_fields != CopyFields::default() {
-            kept_name = format!("{kept_name}, {:?}", self.copy_fields);
+        if !copy_fields.is_empty() {
+            kept_name = format!("{kept_name}, {copy_fields:?}");
         }
-        let clusters_name = if self.components {
+        let clusters_name = if *components {
             "clusters, components"
         } else {
             "clusters"
         };
-        let members = match self.members {
+        let members = match members {
             KeptMembers::Representative => String::new(),
             members => format!(", {members:?}"),
         };
-        let report = self.report.as_ref().map(|report| &report.target);
+        let report = report.as_ref().map(|report| &report.target);
         let targets = [
-            (&*kept_name, self.kept.as_ref()),
-            ("removed", self.removed.as_ref()),
-            (clusters_name, self.clusters.as_ref()),
-            ("rejected", self.rejected.as_ref()),
-            ("cuts", self.cuts.as_ref()),
+            (&*kept_name, kept.as_ref()),
+            ("removed", removed.as_ref()),
+            (clusters_name, clusters.as_ref()),
+            ("rejected", rejected.as_ref()),
+            ("cuts", cuts.as_ref()),
             ("report", report),
         ];
         let named = targets.into_iter().filter_map(|(name, target)| {
@@ -83,11 +98,26 @@ impl DedupOutputs {
     }
 
     /// Returns no outputs, but the settings on which the counts of the summary depend.
-    pub(super) fn without_files(&self) -> Self {
+    #[must_use]
+    pub fn without_files(&self) -> Self {
+        let Self {
+            kept: _,
+            annotate: _,
+            members,
+            copy_fields: _,
+            removed: _,
+            clusters: _,
+            components,
+            rejected: _,
+            allows_empty: _,
+            passages,
+            cuts: _,
+            report: _,
+        } = self;
         Self {
-            members: self.members,
-            components: self.components,
-            passages: self.passages,
+            members: *members,
+            components: *components,
+            passages: *passages,
             ..Self::default()
         }
     }

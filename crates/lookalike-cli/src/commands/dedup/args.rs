@@ -286,8 +286,33 @@ fn parse_sources(text: &str) -> Result<SourcesArg, String> {
     })
 }
 
-/// An output with its name in messages.
-pub(super) type OutputArgument<'a> = (&'static str, &'a Path);
+/// The outputs that options name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DedupOutput {
+    KeptRows,
+    Removed,
+    Clusters,
+    Cuts,
+    Report,
+    RejectedRows,
+}
+
+impl DedupOutput {
+    /// Returns the name in messages about contradictions, and in the list of files of a report.
+    fn name(self) -> &'static str {
+        match self {
+            Self::KeptRows => "kept rows",
+            Self::Removed => "removed",
+            Self::Clusters => "clusters",
+            Self::Cuts => "cuts",
+            Self::Report => "report",
+            Self::RejectedRows => "rejected rows",
+        }
+    }
+}
+
+/// An output with the place that its option names.
+pub(super) type OutputArgument<'a> = (DedupOutput, &'a Path);
 
 impl DedupArgs {
     /// Returns the settings of repeated text, if it is wanted.
@@ -341,16 +366,16 @@ impl DedupArgs {
     /// Returns the outputs that are given.
     fn named_outputs(&self) -> Vec<OutputArgument<'_>> {
         let places = [
-            ("kept rows", &self.output),
-            ("removed", &self.removed),
-            ("clusters", &self.clusters),
-            ("cuts", &self.cuts),
-            ("report", &self.report),
-            ("rejected rows", &self.bad_rows.rejected),
+            (DedupOutput::KeptRows, &self.output),
+            (DedupOutput::Removed, &self.removed),
+            (DedupOutput::Clusters, &self.clusters),
+            (DedupOutput::Cuts, &self.cuts),
+            (DedupOutput::Report, &self.report),
+            (DedupOutput::RejectedRows, &self.bad_rows.rejected),
         ];
         let given = places.into_iter();
         given
-            .filter_map(|(name, place)| Some((name, place.as_deref()?)))
+            .filter_map(|(output, place)| Some((output, place.as_deref()?)))
             .collect()
     }
 }
@@ -364,7 +389,7 @@ pub(super) struct DedupRun<'a> {
     pub(super) work: Option<WorkSettings>,
     /// The index of all documents kept so far, if there is one.
     pub(super) library: Option<RunIndexSettings>,
-    /// Outputs named by options, with their descriptions, for the summary.
+    /// Outputs named by options, for the summary.
     pub(super) written: Vec<OutputArgument<'a>>,
 }
 
@@ -405,13 +430,11 @@ impl<'a> DedupRun<'a> {
                 .as_deref()
                 .map(|place| report_output(args, place, &named)),
         };
-        let nothing = DedupOutputs {
-            members: outputs.members,
-            components: args.components,
-            passages: outputs.passages,
-            ..DedupOutputs::default()
+        let outputs = if args.dry_run {
+            outputs.without_files()
+        } else {
+            outputs
         };
-        let outputs = if args.dry_run { nothing } else { outputs };
         Ok(Self {
             inputs: args.run.run_inputs(&args.against),
             settings,
@@ -431,12 +454,13 @@ impl<'a> DedupRun<'a> {
 
 /// Returns the report and what only the command knows about it.
 fn report_output(args: &DedupArgs, place: &Path, named: &[OutputArgument<'_>]) -> ReportOutput {
-    let others = named.iter().filter(|(name, _)| *name != "report");
+    let others = named.iter();
+    let others = others.filter(|(output, _)| *output != DedupOutput::Report);
     ReportOutput {
         target: output_target(place),
         language: page_language(),
         written: others
-            .map(|(name, place)| ((*name).to_owned(), place.display().to_string()))
+            .map(|(output, place)| (output.name().to_owned(), place.display().to_string()))
             .collect(),
         explain_command: explain_command(args, named),
     }
@@ -445,7 +469,9 @@ fn report_output(args: &DedupArgs, place: &Path, named: &[OutputArgument<'_>]) -
 /// Returns the command that explains a removal, with `ID` in place of the id, if there is a table of removals. It works
 /// as it is when it is pasted into a shell in the directory of the run.
 pub(super) fn explain_command(args: &DedupArgs, written: &[OutputArgument<'_>]) -> Option<String> {
-    let is_table = |(name, place): &&OutputArgument<'_>| *name == "removed" && !is_standard(place);
+    let is_table = |(output, place): &&OutputArgument<'_>| {
+        *output == DedupOutput::Removed && !is_standard(place)
+    };
     let (_, removed) = written.iter().find(is_table)?;
     let mut words = vec![quote_path(removed), "ID".to_owned()];
     words.extend(args.run.inputs.iter().map(|input| quote_path(input)));
@@ -460,11 +486,40 @@ fn quote_path(path: &Path) -> String {
 /// Returns the options of the run without which its documents are not found, not read or not compared as they were, as
 /// words of a shell.
 fn explain_words(args: &DedupArgs) -> Vec<String> {
-    let (matching, rule) = (&args.run.matching, &args.run.matching.rule);
+    // Every option is named here, so that one that is added is not forgotten.
+    let DedupArgs {
+        against,
+        library,
+        decisions,
+        run,
+        output: _,
+        removed: _,
+        clusters: _,
+        components: _,
+        report: _,
+        bad_rows: _,
+        empty_input: _,
+        annotate: _,
+        copies: _,
+        sources: _,
+        most_sources: _,
+        weight: _,
+        weight_by: _,
+        dry_run: _,
+        passages: _,
+        min_length: _,
+        cuts: _,
+        keep: _,
+        keep_count: _,
+        drop_all: _,
+        work: _,
+        resume: _,
+    } = args;
+    let (matching, rule) = (&run.matching, &run.matching.rule);
     let mut words = Vec::new();
-    if !args.against.is_empty() {
+    if !against.is_empty() {
         words.push("--against".to_owned());
-        words.extend(args.against.iter().map(|input| quote_path(input)));
+        words.extend(against.iter().map(|input| quote_path(input)));
     }
     let mut add = |option: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -472,8 +527,8 @@ fn explain_words(args: &DedupArgs) -> Vec<String> {
         }
     };
     let shown = |path: &PathBuf| path.display().to_string();
-    add("--library", args.library.as_ref().map(shown));
-    for file in &args.decisions {
+    add("--library", library.as_ref().map(shown));
+    for file in decisions {
         add("--decisions", Some(shown(file)));
     }
     let forms = matching.forms.as_deref();
@@ -491,7 +546,7 @@ fn explain_words(args: &DedupArgs) -> Vec<String> {
         "--sentences",
         rule.sentences.map(|sentences| sentences.to_string()),
     );
-    words.extend(reading_words(&args.run.reading));
+    words.extend(reading_words(&run.reading));
     words
 }
 
@@ -518,6 +573,8 @@ fn check_outputs(args: &DedupArgs, named: &[OutputArgument<'_>]) -> Result<()> {
     {
         bail!("{option} adds a field to the rows of -o OUT, which is missing");
     }
-    check_standard_output(named, args.run.running.json)?;
-    check_separate_outputs(named, args.run.matching.rule.recipe.as_deref())
+    let named = named.iter().map(|(output, place)| (output.name(), *place));
+    let named: Vec<(&str, &Path)> = named.collect();
+    check_standard_output(&named, args.run.running.json)?;
+    check_separate_outputs(&named, args.run.matching.rule.recipe.as_deref())
 }

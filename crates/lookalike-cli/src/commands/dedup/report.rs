@@ -4,7 +4,7 @@ use lookalike_batch::run::{
     DedupSummary, FormAdvice, RepeatedTextAction, SuspicionKind, SuspiciousCluster,
 };
 
-use super::args::{DedupArgs, OutputArgument, explain_command};
+use super::args::{DedupArgs, DedupOutput, OutputArgument, explain_command};
 use crate::commands::shared::outputs::is_standard;
 use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS, shorten_id};
 use crate::language::engine_phrases::translate_phrase;
@@ -222,16 +222,15 @@ fn add_outputs(text: &mut SummaryText, args: &DedupArgs, written: &[OutputArgume
     if args.dry_run {
         text.add_line(&messages::written(), messages::nothing_written());
     }
-    for (name, place) in written.iter().filter(|(_, place)| !is_standard(place)) {
-        let label = match *name {
-            "kept rows" if args.annotate => messages::all_rows(),
-            "kept rows" => messages::kept_rows(),
-            "removed" => messages::removed(),
-            "clusters" => messages::clusters(),
-            "rejected rows" => messages::rejected_rows(),
-            "cuts" => messages::cuts(),
-            "report" => messages::report(),
-            name => name.to_owned(),
+    for (output, place) in written.iter().filter(|(_, place)| !is_standard(place)) {
+        let label = match output {
+            DedupOutput::KeptRows if args.annotate => messages::all_rows(),
+            DedupOutput::KeptRows => messages::kept_rows(),
+            DedupOutput::Removed => messages::removed(),
+            DedupOutput::Clusters => messages::clusters(),
+            DedupOutput::RejectedRows => messages::rejected_rows(),
+            DedupOutput::Cuts => messages::cuts(),
+            DedupOutput::Report => messages::report(),
         };
         text.add_line(&label, place.display());
     }
@@ -336,8 +335,8 @@ mod tests {
     fn dedup_summary_states_results_and_next_step() {
         let args = dedup_of("lookalike dedup in.jsonl -o out.jsonl --removed gone.tsv");
         let written = [
-            ("kept rows", Path::new("out.jsonl")),
-            ("removed", Path::new("gone.tsv")),
+            (DedupOutput::KeptRows, Path::new("out.jsonl")),
+            (DedupOutput::Removed, Path::new("gone.tsv")),
         ];
         let text = describe_dedup(&run(), &args, &written, &OutputPrinter::new(true));
         let expected = "\
