@@ -31,7 +31,7 @@ STATED = {
     # Bytes of layouts, which follow from the code.
     "16 bytes", "23 bytes", "28 bytes", "31 bytes", "40 bytes", "64 bytes", "80 bytes", "160 bytes", "512 bytes", "600 bytes",
     # Limits and settings.
-    "64 KiB", "1 MiB", "4 MiB", "12 MiB", "16 MiB", "32 MiB", "64 MiB", "256 MiB", "4 GiB",
+    "64 KiB", "1 MiB", "4 MiB", "12 MiB", "16 MiB", "32 MiB", "64 MiB", "256 MiB", "1 GiB", "4 GiB",
     "3 MB", "20 MB", "64 MB", "128 MB", "256 MB", "1 GB", "8 times", "250 ms", "10 s", "20 s", "30 s",
     "60 s", "5 minutes", "10 minutes", "4 a second", "1,000 a second", "2,000 a second",
     # Prices.
