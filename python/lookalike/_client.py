@@ -38,7 +38,8 @@ class Client:
     that answered last is asked first. After a lost connection, a timeout (5 seconds to connect), or an answer 502, 503
     or 504 that another replica may not give, the client goes on with the next one under the same rule; each of the
     ``retries`` then asks all of them. A request that is not repeatable goes on only where nothing of it was done.
-    Errors name every address that was tried.
+    Errors name every address that was tried. Give clients that insert the same order, because replicas that receive
+    inserts write one after another.
 
     With ``read_your_writes``, the default for several addresses, each request asks the replica to wait until it has all
     writes of this client (:attr:`position`).
