@@ -18,6 +18,7 @@ import { fold, type Query } from "../report/query";
 import { maxDocuments, type ShareEdge } from "./class-graph";
 import { ClassOverview } from "./overview";
 import { writePairs } from "./pair-table";
+import { findReworded, sayReworded } from "./reworded";
 
 type Mark = [start: number, end: number, sourceStart: number, sourceEnd: number, length: number, similarity: number, kind: string];
 
@@ -327,7 +328,7 @@ function DocumentView({ data, document }: { data: PassageData; document: Sharing
               <ListEntry
                 name={<ShortName text={nameOf(otherName(pairs, seen))} />}
                 value={say.share(own[row]!)}
-                more={say.text(directed ? "passages.ofSource" : "passages.ofOther", { n: pairs.passages[row]!, longest: sayLength(say, pairs.longest[row]!, pairs.unit[row]!), share: say.share(other[row]!) })}
+                more={say.text(directed ? "passages.ofSource" : "passages.ofOther", { n: pairs.passages[row]!, longest: sayLength(say, pairs.longest[row]!, pairs.unit[row]!), share: say.share(other[row]!) }) + (sayReworded(say, pairs.marks[row]!) && ` · ${sayReworded(say, pairs.marks[row]!)}`)}
               />
             );
           }}
@@ -366,6 +367,7 @@ function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   return (
     <section class="card pair">
       <p class="muted">{say.text("passages.numbers")}{edits.some((runs) => runs.length > 0) && <>{say.gap}{say.text("passages.edits")}</>}</p>
+      {findReworded(marks) && <p class="note">{say.text("passages.rewordedMeans")}</p>}
       <div class="sides scrolled texts">
         <div class="left title common">{titles[0]}</div>
         <div class="right title">{titles[1]}</div>

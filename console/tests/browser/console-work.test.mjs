@@ -145,7 +145,36 @@ test("a verdict is overruled by a key, listed, and taken back", { skip }, async 
   assert.match(await page.textContent(".decisions"), /first.*second/);
   assert.equal((await documentOf("second")).verdict, "kept");
   await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 1);
+  const effect = async (text) => page.waitForSelector(`p[role=status]:has-text(${JSON.stringify(text)})`);
+  await effect("Marked as different. second is now kept.");
   await checkPage(page, "decisions of people");
+  await page.keyboard.press("?");
+  assert.match(await page.textContent("aside.keys"), /y n u same, different, take back/);
+  await page.keyboard.press("Escape");
+  // The selection is another pair now, and the key takes back the last decision.
+  await page.keyboard.press("u");
+  await effect("The decision on first and second is taken back. second is now a duplicate of first (1).");
+  await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 2);
+  assert.equal((await documentOf("second")).of, "first");
+  await page.waitForSelector(".marks");
+  await page.keyboard.press("u");
+  await effect("This pair has no decision that could be taken back.");
+  // The document that was judged again is the last one now. Each pair is decided once the cluster before has gone.
+  for (const [remaining, verdict] of [["first", "third is now kept."], ["third", "second is now a duplicate of third (1)."], [null, "second is now kept."]]) {
+    await page.waitForSelector(".marks");
+    await page.keyboard.press("n");
+    await effect(`Marked as different. ${verdict}`);
+    if (remaining === null) await page.waitForSelector("text=No document of this collection");
+    else await page.waitForSelector(`.split:has(h2:has-text(${JSON.stringify(remaining)})):has(.decisions):not(:has(.graph .member + .member))`);
+  }
+  // Nothing of the collection is a cluster now, and the decisions are there all the same.
+  await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 3);
+  await page.keyboard.press("u");
+  await effect("The decision on third and second is taken back. second is now a duplicate of third (1).");
+  await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 2);
+  await page.click(".decisions button");
+  await effect("The decision on first and third is taken back.");
+  await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 1);
   await page.click(".decisions button");
   await page.waitForSelector(".decisions", { state: "detached" });
   await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 2);
