@@ -183,6 +183,23 @@ test("a verdict is overruled by a key, listed, and taken back", { skip }, async 
   await fetch(`${open.url}/v1/collections/overruled`, { method: "DELETE" });
 });
 
+test("what the service refuses is said in Chinese, or behind the Chinese title of its code", { skip }, async () => {
+  const page = await openConsole(browser, open.url, { locale: "zh-CN" });
+  const refuse = async (code, detail) => {
+    const body = JSON.stringify({ type: "about:blank", title: "A title", status: 400, code, detail });
+    await page.unroute("**/v1/snapshots*");
+    await page.route("**/v1/snapshots*", (route) => route.fulfill({ status: 400, contentType: "application/problem+json", body }));
+    await page.click("#tab-overview");
+    await page.click("#tab-administration");
+  };
+  await refuse("bad_request", "the service has no directory for snapshots: start it with --snapshots PLACE");
+  await page.waitForSelector("p.note:has-text('服务没有设置快照目录，启动时请加 --snapshots 目录')");
+  await refuse("disk", "something new");
+  await page.waitForSelector("p.note:has-text('磁盘操作失败：something new')");
+  assert.equal(await page.getAttribute("p.note [lang=en]", "lang"), "en");
+  assert.deepEqual(page.faults, []);
+});
+
 test("a cluster of a thousand members is drawn, with lines to the least similar ones", { skip }, async () => {
   const words = (at) => `${"a common beginning of twelve words that all of these short texts share with "} ${at}`;
   const rows = Array.from({ length: 1001 }, (_, at) => JSON.stringify({ id: `many-${at}`, text: words(at) })).join("\n");

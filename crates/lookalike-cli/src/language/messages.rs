@@ -454,14 +454,14 @@ messages! {
         "{runs}出现在超过 {documents}中，不算段落；--max-documents none 取消此限制";
     boilerplate_example(documents: &str, text: &str)
         "                   in {documents}: {text}" "                   {documents} 篇：{text}";
-    base_text() "base text" "给定文本";
+    base_text() "base text" "公共文本";
     base_left_out(words: NounCount, documents: NounCount, texts: NounCount)
         "{words} of {documents} stand in {texts} that all were given, and count for nothing"
-        "{documents}中有 {words}出自给定的 {texts}，不计入结果";
+        "{documents}中有 {words}出自公共的 {texts}，不计入结果";
     short_base(texts: NounCount, words: u32, characters: u32, names: &str)
         "nothing is left out of {texts}, shorter than {words} words ({characters} characters): {names}"
         "{texts}不足 {words} 个词（{characters} 个字），没有排除任何内容：{names}";
-    common_text() "common text" "共同文本";
+    common_text() "common text" "多篇共有";
     common_passage(characters: NounCount, having: &str, documents: NounCount, most: u64)
         "a passage of {characters} stands in {having} of {documents}: --base FILE or --max-documents {most} leaves it out"
         "有一段 {characters}的文字出现在 {documents}中的 {having} 篇里：--base FILE 或 --max-documents {most} 可将其排除";
