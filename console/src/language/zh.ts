@@ -205,7 +205,7 @@ export const zh: Catalog = {
   "run.bandsValue": "{bands} 段，每段 {rows} 行",
   "run.joined": "精确连接",
   "run.joinedValue": "特征不超过 {n} 个的文档：不漏任何一对",
-  "run.keep": "每组保留",
+  "run.keep": "每簇保留",
   "keep.first": "first（第一篇）",
   "keep.last": "last（最后一篇）",
   "keep.longest": "longest（最长的一篇）",

@@ -647,8 +647,8 @@ messages! {
     no_decisions_without_text()
         "The library stores no texts, so the decisions on its text are not known." "该库不存储文本，因此不知道针对该文本有哪些决定。";
     nothing_removed_for_it()
-        "No document was removed as a duplicate of it either. If you expected a match, try a lower --threshold, or list similar pairs with lookalike pairs --apart, which also names those that forms, titles or numbers keep apart."
-        "也没有别的文档因与它重复而被删除。如果您认为应当匹配，请降低 --threshold，或用 lookalike pairs --apart 列出相似的文档对，其中也有因模板、标题或数字而分开的。";
+        "No document was removed as a duplicate of it either. If you expected a match, see what both texts have in common with lookalike compare FILE#ID FILE#ID, try a lower --threshold, or list similar pairs with lookalike pairs --apart, which also names those that forms, titles or numbers keep apart."
+        "也没有别的文档因与它重复而被删除。如果您认为应当匹配，请用 lookalike compare FILE#ID FILE#ID 查看两篇的异同，降低 --threshold，或用 lookalike pairs --apart 列出相似的文档对，其中也有因模板、标题或数字而分开的。";
     kept_for_others(documents: &str, named: &str)
         "It was kept, and {documents} removed because of it: {named}\nTo see what they have in common, give the id of one of these."
         "它被保留，因它删除了 {documents}：{named}\n要查看共同之处，请给出其中一个 id。";
@@ -1018,6 +1018,8 @@ mod tests {
                 "head",
                 "unique",
                 "jsonl",
+                "compare",
+                "ID",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));
