@@ -8,7 +8,7 @@ import { VirtualList } from "../components/virtual-list";
 import type { Wording } from "../language/catalog";
 import { fold, isBadTerm, type Query } from "../report/query";
 import { Compared, useCollection, type ToolProps } from "./collection-choice";
-import { DecisionList, PairDecision } from "./decisions";
+import { DecisionEffect, DecisionList, MarkKeys, PairDecision, usePageDecisions, type PageDecisions } from "./decisions";
 import { useExcerpts, type Excerpts } from "./excerpts";
 import { EmptyState, NoCollections, SectionLink } from "./links";
 import { useAnswer, useRequests } from "./requests";
@@ -93,12 +93,9 @@ export function ConsoleClusters(props: ToolProps) {
   useEffect(() => {
     if (name) void read(null);
   }, [name]);
-  const [decisionVersion, setDecisionVersion] = useState(0);
   /** Reads the clusters again after verdicts have changed. */
-  const reload = () => {
-    setDecisionVersion((version) => version + 1);
-    void send(() => service.listClusters(name, null), (it) => setLoaded({ name, clusters: it.clusters, next: it.next }));
-  };
+  const reload = () => void send(() => service.listClusters(name, null), (it) => setLoaded({ name, clusters: it.clusters, next: it.next }));
+  const decisions = usePageDecisions({ service, name, onProblem, onChanged: reload });
   const search = controls.search.trim();
   const isSearching = search !== "" && !isBadTerm(controls.query);
   // A search is over all clusters: it reads what is not loaded yet.
@@ -124,7 +121,10 @@ export function ConsoleClusters(props: ToolProps) {
     return (
       <>
         <div class="line">{choice}</div>
+        <TakeBackKey decisions={decisions} />
+        <DecisionEffect change={decisions.change} />
         <NoClusters {...{ service, onProblem, name }} />
+        {settings?.holds === "texts" && <DecisionList {...{ service, onProblem, name, decisions }} />}
       </>
     );
   }
@@ -152,11 +152,19 @@ export function ConsoleClusters(props: ToolProps) {
             <button type="button" class="button" disabled={isWaiting} onClick={() => read(next)}>{say.text("console.more")}</button>
           </>
         )}
-        {settings?.holds === "texts" && <DecisionList {...props} name={name} version={decisionVersion} onChanged={reload} />}
+        {settings?.holds === "texts" && <DecisionList {...{ service, onProblem, name, decisions }} />}
       </div>
-      {cluster && <ClusterView key={`${name} ${cluster.cluster}`} {...props} name={name} settings={settings} cluster={cluster} onWhole={replace} onChanged={reload} />}
+      <div class="stack">
+        <DecisionEffect change={decisions.change} />
+        {cluster ? <ClusterView key={`${name} ${cluster.cluster}`} {...props} name={name} settings={settings} cluster={cluster} onWhole={replace} decisions={decisions} /> : <TakeBackKey decisions={decisions} />}
+      </div>
     </div>
   );
+}
+
+/** Takes back the last decision by its key where no pair can be decided. */
+function TakeBackKey({ decisions }: { decisions: PageDecisions }) {
+  return <MarkKeys onMark={(mark) => mark === null && decisions.takeBack(null, false)} />;
 }
 
 /** What a page does with the row that its address names. */
@@ -237,11 +245,10 @@ interface ClusterViewProps extends ToolProps {
   cluster: Cluster;
   /** Called with the cluster once more of it is known than the list has. */
   onWhole: (cluster: Cluster) => void;
-  /** Called after a decision has changed verdicts. */
-  onChanged: () => void;
+  decisions: PageDecisions;
 }
 
-function ClusterView({ cluster, name, settings, onWhole, onChanged, ...props }: ClusterViewProps) {
+function ClusterView({ cluster, name, settings, onWhole, decisions, ...props }: ClusterViewProps) {
   const { service, onProblem } = props;
   const say = useWording();
   const [memberId, setMemberId] = useState<string | null>(null);
@@ -268,6 +275,7 @@ function ClusterView({ cluster, name, settings, onWhole, onChanged, ...props }: 
   }));
   const comparisons = useRequests(cluster, onProblem);
   const connect = () => comparisons.send(() => connectMembers(service, name, ids, settings), setEdges);
+  const canDecide = shownId && texts && texts[0].text !== texts[1].text;
   const canConnect = members.length > 1 && members.length <= maxConnected && settings?.holds === "texts" && edges.length === 0;
   return (
     <div class="stack">
@@ -302,7 +310,7 @@ function ClusterView({ cluster, name, settings, onWhole, onChanged, ...props }: 
           {shown?.id && <SectionLink section="documents" collection={name} item={shown.id} button="plain">{say.text("documents.showDuplicate")}</SectionLink>}
         </div>
       </section>
-      {shownId && texts && texts[0].text !== texts[1].text && <PairDecision key={shownId} {...props} name={name} ids={[cluster.cluster, shownId]} hasKeys onChanged={onChanged} />}
+      {canDecide ? <PairDecision key={shownId} {...{ service, onProblem, name, decisions }} ids={[cluster.cluster, shownId]} hasKeys /> : <TakeBackKey decisions={decisions} />}
       {texts && <Compared {...props} a={texts[0]} b={texts[1]} settings={settings} />}
     </div>
   );

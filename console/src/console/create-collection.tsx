@@ -7,6 +7,7 @@ import type { MessageKey } from "../language/catalog";
 import type { ToolProps } from "./collection-choice";
 import { drawCurve, findProbability, planBands } from "./plan";
 import { RequestExamples } from "./request-example";
+import { ProblemText } from "./problem-text";
 import { useChanges } from "./requests";
 import { collectionPath, ServiceProblem, type Settings } from "./service";
 import { parsePeriod } from "./window-fill";
@@ -26,9 +27,7 @@ type Field = (typeof fields)[number];
 /** A mistake, and the field that it is in; null if it is in none of the form. */
 export interface Mistake {
   field: Field | null;
-  message: string;
-  /** Language of the message: the service writes English. */
-  language?: "en";
+  message: ComponentChildren;
 }
 
 /** Returns the field that a problem of the service is about. It names a setting in backticks. */
@@ -58,7 +57,7 @@ function Setting({ label, about, field, mistake, children }: SettingProps) {
   );
 }
 
-const MistakeNote = ({ mistake }: { mistake: Mistake }) => <p class="note" role="alert"><span lang={mistake.language}>{mistake.message}</span></p>;
+const MistakeNote = ({ mistake }: { mistake: Mistake }) => <p class="note" role="alert">{mistake.message}</p>;
 
 export function CreateCollection({ service, onProblem, onAddress }: ToolProps) {
   const say = useWording();
@@ -87,7 +86,7 @@ export function CreateCollection({ service, onProblem, onAddress }: ToolProps) {
   if (hasDistance) settings.distance = distance;
   if (window.trim()) Object.assign(settings, { window: window.trim(), refresh: refreshes });
   const { isWaiting, send } = useChanges((problem) => {
-    if (problem instanceof ServiceProblem && problem.status !== 401) setMistake({ field: findField(problem), message: problem.message, language: "en" });
+    if (problem instanceof ServiceProblem && problem.status !== 401) setMistake({ field: findField(problem), message: <ProblemText problem={problem} /> });
     else onProblem(problem);
   });
   const findMistake = (): Mistake | null => {

@@ -6,6 +6,7 @@ import { acceptedFiles, findDroppedFiles, nameFiles, type NamedFile } from "./do
 import { longestLineBytes, writeRejected, type ImportResult, type RejectedLine } from "./import-lines";
 import { sayCounts, sayProgress, type Imports } from "./imports";
 import { SectionLink } from "./links";
+import { ProblemText } from "./problem-text";
 import type { OnProblem } from "./requests";
 
 /** Rejected lines that are shown; the file has all. */
@@ -73,7 +74,7 @@ function ImportOutcome({ result, name }: { result: ImportResult; name: string })
         {late > 0 && ` ${say.text("import.late", { n: late })}`}
         {duplicates > 0 && <> <SectionLink section="clusters" collection={name}>{say.text("import.seeClusters")}</SectionLink></>}
       </p>
-      {problem !== null && <p class="note" role="alert"><span lang="en">{problem instanceof Error ? problem.message : String(problem)}</span></p>}
+      {problem !== null && <p class="note" role="alert"><ProblemText problem={problem} /></p>}
       {rejected > 0 && (
         <>
           <div class="line">

@@ -16,14 +16,15 @@ import { ImportNotice, useImports } from "./imports";
 import { Label } from "./label";
 import { ConsoleOverview } from "./overview";
 import { PassagesTool } from "./passages";
+import { ProblemText } from "./problem-text";
 import { Service, ServiceProblem } from "./service";
 import { Check, CompareTool } from "./tools";
 
 /** Returns the keys of a section; none without lists. */
 function findKeys(section: Section): readonly KeyRow[] | undefined {
-  if (section === "label") return reviewKeys;
+  if (section === "label" || section === "clusters") return reviewKeys;
   if (section === "passages") return passageKeys;
-  return section === "documents" || section === "clusters" ? listKeys : undefined;
+  return section === "documents" ? listKeys : undefined;
 }
 
 const overview: Address = { section: "overview", collection: null, item: null };
@@ -88,7 +89,7 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
   const service = useMemo(() => new Service(), []);
   const [{ address, visit }, onAddress] = useAddress();
   const { section } = address;
-  const [problem, setProblem] = useState<string | null>(null);
+  const [problem, setProblem] = useState<unknown>(null);
   const [wantsKey, setWantsKey] = useState(false);
   /** Grows with every key, so that a section begins anew. */
   const [attempt, setAttempt] = useState(0);
@@ -98,7 +99,7 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
   const onProblem = (cause: unknown) => {
     if (cause === null) endProblem();
     else if (cause instanceof ServiceProblem && cause.status === 401) setWantsKey(true);
-    else setProblem(cause instanceof Error ? cause.message : String(cause));
+    else setProblem(() => cause);
   };
   const imports = useImports(service, onProblem);
   const tool = { service, onProblem, imports, address, visit, onAddress, key: attempt };
@@ -112,7 +113,7 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
       footer=""
       keys={findKeys(section)}
       headline={<ImportNotice imports={imports} address={address} />}
-      notice={problem && <p class="note" role="alert">{problem} <button type="button" class="fold-button" onClick={endProblem}>{say.text("console.dismiss")}</button></p>}
+      notice={problem !== null && <p class="note" role="alert"><ProblemText problem={problem} /> <button type="button" class="fold-button" onClick={endProblem}>{say.text("console.dismiss")}</button></p>}
     >
       {wantsKey ? (
         <KeyForm

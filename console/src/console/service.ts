@@ -368,8 +368,9 @@ export class Service {
     const query = [after === null ? "" : `&after=${after}`, document === undefined ? "" : `&document=${encode(document)}`].join("");
     return this.ask("GET", `/v1/collections/${encode(name)}/decisions?limit=${document === undefined ? 100 : 1000}${query}`);
   };
-  withdrawDecision = ({ name, a, b }: { name: string; a: string; b: string }): Promise<unknown> =>
-    this.ask("DELETE", `/v1/collections/${encode(name)}/decisions/${encode(a)}/${encode(b)}`);
+  /** Takes back a decision. */
+  withdrawDecision = async ({ name, a, b }: { name: string; a: string; b: string }): Promise<DecisionResult> =>
+    (await this.ask<{ results: DecisionResult[] }>("DELETE", `/v1/collections/${encode(name)}/decisions/${encode(a)}/${encode(b)}`)).results[0]!;
 
   listRecipes = async (): Promise<UploadedRecipe[]> => (await this.ask<{ recipes: UploadedRecipe[] }>("GET", "/v1/recipes")).recipes;
   /** Uploads a recipe with the files that it names. */

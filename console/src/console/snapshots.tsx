@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Card, Name, useWording } from "../components/basics";
 import type { ToolProps } from "./collection-choice";
+import { ProblemText } from "./problem-text";
 import { useChanges, useRequests } from "./requests";
 import { ServiceProblem, type Snapshot } from "./service";
 
@@ -11,7 +12,7 @@ const nameSnapshot = (now: Date): string => `console-${now.toISOString().slice(0
 /** Snapshots of a collection, or of all if `name` is null. Only the first can be made here. */
 export function Snapshots({ service, onProblem, onAddress, name }: ToolProps & { name: string | null }) {
   const say = useWording();
-  const [snapshots, setSnapshots] = useState<Snapshot[] | string | null>(null);
+  const [snapshots, setSnapshots] = useState<Snapshot[] | ServiceProblem | null>(null);
   const [wanted, setWanted] = useState(() => nameSnapshot(new Date()));
   const requests = useRequests(name, onProblem);
   const copies = useChanges(onProblem);
@@ -20,7 +21,7 @@ export function Snapshots({ service, onProblem, onAddress, name }: ToolProps & {
   // A service without a place for snapshots, or a key without the right to see them, is no fault of the page.
   const list = () =>
     service.listSnapshots(name).catch((problem: unknown) => {
-      if (problem instanceof ServiceProblem && problem.status !== 401) return problem.message;
+      if (problem instanceof ServiceProblem && problem.status !== 401) return problem;
       throw problem;
     });
   const read = () => requests.send(list, setSnapshots);
@@ -31,8 +32,8 @@ export function Snapshots({ service, onProblem, onAddress, name }: ToolProps & {
     changes.send(() => service.restoreSnapshot(snapshot, restored), () => onAddress({ section: "collections", collection: restored, item: null }));
   return (
     <Card title={say.text(name === null ? "snapshots.ofAll" : "collections.snapshots")}>
-      {typeof snapshots === "string" ? (
-        <p class="note"><span lang="en">{snapshots}</span></p>
+      {snapshots instanceof ServiceProblem ? (
+        <p class="note"><ProblemText problem={snapshots} /></p>
       ) : (
         <>
           <p class="muted">{say.text(name === null ? "snapshots.restoreAbout" : "collections.snapshotAbout")}</p>

@@ -76,7 +76,9 @@ export class Wording {
   share = (value: number): string => {
     const percent = value * 100;
     if (percent > 0 && percent < 0.05) return `< ${this.decimal(0.1, 1)}\u00a0%`;
-    const digits = percent > 0 && percent < 10 ? 1 : percent > 99 && percent < 100 ? 2 : 0;
+    // Beside 100 % a share has the digits of the rest, so that the two add up.
+    const rest = Math.min(percent, 100 - percent);
+    const digits = rest <= 0 || rest >= 10 ? 0 : percent > 99 ? 2 : 1;
     return `${this.decimal(percent, digits)}\u00a0%`;
   };
 

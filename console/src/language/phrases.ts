@@ -4,8 +4,10 @@
  */
 import list from "../../../crates/lookalike-cli/src/language/phrases.json";
 
-const phrases = list as unknown as readonly (readonly [string, string])[];
-const whole = new Map(phrases);
+/** Phrases in English and in Chinese. */
+export type PhraseList = readonly (readonly [string, string])[];
+
+const phrases = list as unknown as PhraseList;
 
 /** A space within a name, which no pattern has. */
 const joint = "\u00a0";
@@ -41,10 +43,14 @@ function matchParts(phrase: string, pattern: string): string[] | null {
   return parts.every((part) => part !== "" && part.length < phrase.length) ? parts : null;
 }
 
-/** Returns the Chinese of a phrase that is listed; null of another one. Of several patterns the longest counts. */
-export function toChinese(phrase: string): string | null {
-  const listed = whole.get(phrase.replaceAll(joint, " "));
-  if (listed !== undefined) return listed;
+/** Returns the Chinese of a phrase of the engine; null of one that is not listed. */
+export const toChinese = (phrase: string): string | null => translate(phrase, phrases);
+
+/** Returns the Chinese of a phrase of a list; null of another one. Of several patterns the longest counts. */
+export function translate(phrase: string, phrases: PhraseList): string | null {
+  const plain = phrase.replaceAll(joint, " ");
+  const listed = phrases.find(([english]) => english === plain);
+  if (listed !== undefined) return listed[1];
   const joined = longNames.reduce((text, name) => text.replaceAll(name, name.replaceAll(" ", joint)), phrase);
   let best: { length: number; parts: string[]; chinese: string } | null = null;
   for (const [english, chinese] of phrases) {
@@ -57,7 +63,7 @@ export function toChinese(phrase: string): string | null {
   return best.chinese.replace(/([`']?)\{\}/g, (_, mark: string) => {
     const part = parts[at++] ?? "";
     // A quoted part is a name or a value of the user.
-    const translated = mark === "" ? toChinese(part) : null;
+    const translated = mark === "" ? translate(part, phrases) : null;
     return mark + (translated ?? part.replaceAll(joint, " "));
   });
 }

@@ -21,6 +21,7 @@ import { isOfKind, type NameTable } from "./name-table";
 import { ClassOverview } from "./overview";
 import { PassageList } from "./passage-list";
 import { writePairs } from "./pair-table";
+import { findReworded, sayReworded } from "./reworded";
 
 type Mark = [start: number, end: number, sourceStart: number, sourceEnd: number, length: number, similarity: number, kind: string];
 
@@ -393,7 +394,7 @@ function DocumentView({ data, document }: { data: PassageData; document: Sharing
               <ListEntry
                 name={<ShortName text={nameOf(otherName(pairs, seen))} />}
                 value={say.share(own[row]!)}
-                more={say.text(directed ? "passages.ofSource" : "passages.ofOther", { n: pairs.passages[row]!, longest: sayLength(say, pairs.longest[row]!, pairs.unit[row]!), share: say.share(other[row]!) })}
+                more={say.text(directed ? "passages.ofSource" : "passages.ofOther", { n: pairs.passages[row]!, longest: sayLength(say, pairs.longest[row]!, pairs.unit[row]!), share: say.share(other[row]!) }) + (sayReworded(say, pairs.marks[row]!) && ` · ${sayReworded(say, pairs.marks[row]!)}`)}
               />
             );
           }}
@@ -433,6 +434,7 @@ function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
     <section class="card pair">
       <p class="muted">{say.text("passages.numbers")}{edits.some((runs) => runs.length > 0) && <>{say.gap}{say.text("passages.edits")}</>}</p>
       <PassageList passages={shared} starts={places.map((it) => it[0])} />
+      {findReworded(marks) && <p class="note">{say.text("passages.rewordedMeans")}</p>}
       <div class="sides scrolled texts">
         <div class="left title common">{titles[0]}</div>
         <div class="right title">{titles[1]}</div>

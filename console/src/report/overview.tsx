@@ -1,11 +1,9 @@
 /** What went in and came out, in numbers and pictures. */
 import { Card, Name, Phrase, Stat, useWording } from "../components/basics";
 import { Histogram, type Bar } from "../components/charts";
-import type { MessageKey } from "../language/catalog";
 import type { Report } from "./data";
 import type { View } from "./address";
-
-const routeKey = (route: string) => `route.${route}` as MessageKey;
+import { sayRoute } from "./route";
 
 export function Overview({ report, onOpen }: { report: Report; onOpen: (view: View) => void }) {
   const say = useWording();
@@ -75,7 +73,7 @@ function Flow({ report }: { report: Report }) {
   const routes = Object.entries(summary.by_route ?? {}).filter(([, count]) => count > 0);
   const parts: [string, string, number][] = [
     ["kept", say.text("flow.kept"), summary.kept ?? 0],
-    ...routes.map(([route, count]): [string, string, number] => [route, say.text(routeKey(route)), count]),
+    ...routes.map(([route, count]): [string, string, number] => [route, sayRoute(say, report.data, route), count]),
   ];
   return (
     <Card title={say.text("flow.title")}>

@@ -3,9 +3,9 @@ import { DiffLegend, SideBySide } from "../components/side-by-side";
 import { Name, useWording } from "../components/basics";
 import { MarkButtons } from "../components/mark-buttons";
 import type { Mark } from "../components/review-keys";
-import type { MessageKey } from "../language/catalog";
 import type { Report } from "./data";
 import { canMark } from "./marks";
+import { sayRoute } from "./route";
 
 interface PairViewProps {
   report: Report;
@@ -41,7 +41,7 @@ export function PairView({ report, removal, mark, onMark }: PairViewProps) {
       <div class="pair-head">
         <h2>
           {say.text("pair.similarity", { similarity: say.similarity(removals.similarity[removal]!) })}
-          <span class="muted"> · {say.text(`route.${route}` as MessageKey)}{data.kind === "dedup" && <> · {say.text("pair.cluster", { n: clusters.size[cluster]! })}</>}</span>
+          <span class="muted"> · {sayRoute(say, data, route)}{data.kind === "dedup" && <> · {say.text("pair.cluster", { n: clusters.size[cluster]! })}</>}</span>
         </h2>
         <DiffLegend />
       </div>

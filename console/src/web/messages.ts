@@ -145,7 +145,7 @@ const zh: Record<WebKey, Message> = {
   "web.open": "打开文件……",
   "web.openAbout": "可以读取纯文本、Markdown、HTML 和 Word（.docx）文件。",
   "web.measure": "度量",
-  "web.reworded": "也查找改写的段落（换词、调序）",
+  "web.reworded": "也查找洗稿的段落（换词、调序）",
   "web.do": "比较",
   "web.dictionaryMissing": "这个配方需要 jieba 的词典，但在这里无法下载。请选择本页旁边的文件 {file}。",
   "web.dictionaryChoose": "选择词典……",

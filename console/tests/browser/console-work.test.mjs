@@ -145,13 +145,59 @@ test("a verdict is overruled by a key, listed, and taken back", { skip }, async 
   assert.match(await page.textContent(".decisions"), /first.*second/);
   assert.equal((await documentOf("second")).verdict, "kept");
   await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 1);
+  const effect = async (text) => page.waitForSelector(`p[role=status]:has-text(${JSON.stringify(text)})`);
+  await effect("Marked as different. second is now kept.");
   await checkPage(page, "decisions of people");
+  await page.keyboard.press("?");
+  assert.match(await page.textContent("aside.keys"), /y n u same, different, take back/);
+  await page.keyboard.press("Escape");
+  // The selection is another pair now, and the key takes back the last decision.
+  await page.keyboard.press("u");
+  await effect("The decision on first and second is taken back. second is now a duplicate of first (1).");
+  await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 2);
+  assert.equal((await documentOf("second")).of, "first");
+  await page.waitForSelector(".marks");
+  await page.keyboard.press("u");
+  await effect("This pair has no decision that could be taken back.");
+  // The document that was judged again is the last one now. Each pair is decided once the cluster before has gone.
+  for (const [remaining, verdict] of [["first", "third is now kept."], ["third", "second is now a duplicate of third (1)."], [null, "second is now kept."]]) {
+    await page.waitForSelector(".marks");
+    await page.keyboard.press("n");
+    await effect(`Marked as different. ${verdict}`);
+    if (remaining === null) await page.waitForSelector("text=No document of this collection");
+    else await page.waitForSelector(`.split:has(h2:has-text(${JSON.stringify(remaining)})):has(.decisions):not(:has(.graph .member + .member))`);
+  }
+  // Nothing of the collection is a cluster now, and the decisions are there all the same.
+  await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 3);
+  await page.keyboard.press("u");
+  await effect("The decision on third and second is taken back. second is now a duplicate of third (1).");
+  await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 2);
+  await page.click(".decisions button");
+  await effect("The decision on first and third is taken back.");
+  await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 1);
   await page.click(".decisions button");
   await page.waitForSelector(".decisions", { state: "detached" });
   await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 2);
   assert.equal((await documentOf("second")).of, "first");
   assert.equal(await page.locator("[role=alert]").count(), 0);
   await fetch(`${open.url}/v1/collections/overruled`, { method: "DELETE" });
+});
+
+test("what the service refuses is said in Chinese, or behind the Chinese title of its code", { skip }, async () => {
+  const page = await openConsole(browser, open.url, { locale: "zh-CN" });
+  const refuse = async (code, detail) => {
+    const body = JSON.stringify({ type: "about:blank", title: "A title", status: 400, code, detail });
+    await page.unroute("**/v1/snapshots*");
+    await page.route("**/v1/snapshots*", (route) => route.fulfill({ status: 400, contentType: "application/problem+json", body }));
+    await page.click("#tab-overview");
+    await page.click("#tab-administration");
+  };
+  await refuse("bad_request", "the service has no directory for snapshots: start it with --snapshots PLACE");
+  await page.waitForSelector("p.note:has-text('服务没有设置快照目录，启动时请加 --snapshots 目录')");
+  await refuse("disk", "something new");
+  await page.waitForSelector("p.note:has-text('磁盘操作失败：something new')");
+  assert.equal(await page.getAttribute("p.note [lang=en]", "lang"), "en");
+  assert.deepEqual(page.faults, []);
 });
 
 test("a cluster of a thousand members is drawn, with lines to the least similar ones", { skip }, async () => {

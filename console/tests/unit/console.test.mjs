@@ -1,6 +1,8 @@
 // Parts of the console that need no browser.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { createServer } from "vite";
 
@@ -284,4 +286,32 @@ test("collections are found by parts of their names", async () => {
   const collections = ["news-2026", "blog", "NEWS"].map((name) => ({ name, state: "open" }));
   assert.deepEqual(findCollections(collections, " news ").map((it) => it.name), ["news-2026", "NEWS"]);
   assert.equal(findCollections(collections, "").length, 3);
+});
+
+/** Returns the text of the sources below a folder, without the line breaks of strings, and with `{}` for every value in them. */
+function readSources(folder) {
+  const names = readdirSync(folder, { recursive: true }).filter((it) => it.endsWith(".rs"));
+  const sources = names.map((it) => readFileSync(join(folder, it), "utf8")).join("\n");
+  return sources.replaceAll(/\\\n\s*/g, "").replaceAll(/\{\w*\}/g, "{}");
+}
+
+test("details of the service are known in Chinese as the service writes them, and others stand behind the title of their code", async () => {
+  const { knownProblems, sayProblemInChinese } = await load("language/problems.ts");
+  const say = (code, detail) => Object.values(sayProblemInChinese(code, detail)).join("|");
+  for (const [code, detail, said] of [
+    ["bad_request", "the service has no directory for snapshots: start it with --snapshots PLACE", "|服务没有设置快照目录，启动时请加 --snapshots 目录|true"],
+    ["no_snapshot", "the collection 'news' has no snapshot 'the name'", "|集合 'news' 没有快照 'the name'|true"],
+    ["forbidden", "the key is limited to the collections news: 'posts' is not one of them", "|此密钥只能用于集合 news：不含 'posts'|true"],
+    ["bad_settings", "`threshold` is odd", "设置不合法|`threshold` is odd|false"],
+    ["of_a_later_version", "something new", "|something new|false"],
+  ]) {
+    assert.equal(say(code, detail), said);
+  }
+  const server = join(import.meta.dirname, "../../../crates/lookalike-server/src");
+  const codes = [...readFileSync(join(server, "api/problem.rs"), "utf8").matchAll(/^ {4}\w+ (\w+) \d{3} "/gm)].map((found) => found[1]);
+  assert.deepEqual(codes.filter((it) => !(it in knownProblems.titles)), []);
+  const sources = readSources(server) + readSources(join(server, "../../lookalike-store/src"));
+  const written = (english) => sources.includes(english);
+  assert.deepEqual(knownProblems.details.map(([english]) => english).filter((it) => !written(it)), []);
+  for (const [english, chinese] of knownProblems.details) assert.equal(english.split("{}").length, chinese.split("{}").length, english);
 });

@@ -191,3 +191,14 @@ test("no two of twenty groups have the same mark", async () => {
   assert.equal(marks.size, 20);
   assert.equal(markClass(-1), "");
 });
+
+test("reworded passages are counted with the similarity of the nearest one", async () => {
+  const { findReworded, sayReworded } = await load("passages/reworded.ts");
+  const { Wording } = await load("language/catalog.ts");
+  const mark = (kind, similarity) => [0, 9, 0, 9, 9, similarity, kind];
+  assert.equal(findReworded([mark("verbatim", 1), mark("edited", 0.9)]), null);
+  const marks = [mark("reworded", 0.4), mark("verbatim", 1), mark("reworded", 0.5112)];
+  assert.deepEqual(findReworded(marks), { count: 2, similarity: 0.5112 });
+  assert.equal(sayReworded(new Wording("zh"), marks), "其中洗稿 2 处，相似度最高 0.511");
+  assert.equal(sayReworded(new Wording("en"), [mark("verbatim", 1)]), "");
+});

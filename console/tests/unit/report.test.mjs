@@ -48,6 +48,8 @@ test("singular, plural, numbers and units are written", async () => {
   assert.equal(en.bytes(999_999), "1.0\u00a0MB");
   assert.equal(en.share(0.9999), "99.99\u00a0%");
   assert.equal(en.share(0.012), "1.2\u00a0%");
+  // The rest of 1.4 % has the same digits, and both make 100 %.
+  assert.deepEqual([zh.share(0.986), zh.share(0.014), zh.share(0.9), zh.share(1)], ["98.6\u00a0%", "1.4\u00a0%", "90\u00a0%", "100\u00a0%"]);
 });
 
 test("searches are parsed", async () => {
@@ -228,4 +230,13 @@ test("an address leads to a section of the report, and to the first one if it ha
   for (const hash of ["", "#", "#/none", "#a1", "#/forms"]) assert.deepEqual(parseView(hash, sections), { section: "overview" }, hash);
   assert.deepEqual(parseView("#/review/none", sections), { section: "review" });
   assert.deepEqual(parseView("#/run/all", sections), { section: "run" });
+});
+
+test("the route of the join names the limit of the plan, where it has one", async () => {
+  const { sayRoute } = await load("report/route.ts");
+  const { Wording } = await load("language/catalog.ts");
+  const zh = new Wording("zh");
+  assert.equal(sayRoute(zh, { plan: { method: "auto", joined_features: 64 } }, "join"), "一篇特征不超过 64 个，由精确连接找到");
+  assert.equal(sayRoute(zh, { plan: { method: "join", joined_features: 1e9 } }, "join"), "由精确连接找到");
+  assert.equal(sayRoute(zh, { plan: { method: "auto", joined_features: 64 } }, "minhash"), "由 MinHash 找到");
 });

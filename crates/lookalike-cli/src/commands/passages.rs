@@ -97,8 +97,8 @@ pub(crate) struct PassagesArgs {
     #[arg(long, help_heading = "Input", conflicts_with = "document_per_file")]
     pub(crate) document_per_line: bool,
 
-    /// Table of passages (.tsv, .csv, .jsonl, .parquet or .arrow, the first three also .gz and .zst); without it and --show, TSV on
-    /// standard output
+    /// Table of passages (.tsv, .csv, .jsonl, .parquet or .arrow, the first three also .gz and .zst); without it,
+    /// --show and --report, TSV on standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
@@ -543,10 +543,14 @@ fn push_passage(
     let [document, source] = [&passage.text, &passage.source_text].map(|text| join_lines(text));
     let shown = match passage.kind {
         "verbatim" => escape_control(&document).into_owned(),
-        "reordered" | "reworded" if is_directed => {
-            show_both([("document: ", &document), ("source:   ", &source)])
-        }
-        "reordered" | "reworded" => show_both([("first:  ", &document), ("second: ", &source)]),
+        "reordered" | "reworded" if is_directed => show_both([
+            (&messages::passage_in_document(), &document),
+            (&messages::passage_in_source(), &source),
+        ]),
+        "reordered" | "reworded" => show_both([
+            (&messages::passage_in_first(), &document),
+            (&messages::passage_in_second(), &source),
+        ]),
         _ => {
             let differences = diff_normalized(&source, &document, tokenizer)?;
             mark_passages(&differences, true, printer)

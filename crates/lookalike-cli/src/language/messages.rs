@@ -200,16 +200,16 @@ messages! {
     largest_clusters()
         "Largest clusters: documents, least similarity, id of the kept document" "最大的簇：文档数、最低相似度、保留文档的 id";
     similarity_of_removed() "Similarity of the removed documents to the kept ones" "删除的文档与保留的文档的相似度";
-    compared_as_whole(number: &str) "{number} too short for a feature: compared as a whole" "{number} 篇不足一个特征：整体比较";
+    compared_as_whole(number: &str) "{number} too short for a feature: compared as a whole" "{number} 篇太短，提取不出特征：只与归一化后完全相同的文本匹配";
     compared_as_they_are(number: &str)
         "{number} of punctuation and symbols only: compared as they are" "{number} 篇只有标点和符号：按原样比较";
     empty_kept(number: &str) "{number} empty: kept, because they match nothing" "{number} 篇为空：不与任何文档匹配，保留";
-    kept_apart() "kept apart" "分开";
+    kept_apart() "kept apart" "不算重复";
     documents_kept_apart(documents: NounCount)
-        "{documents}: similar to others, but saying something else" "{documents}与别的文档相似，但说的是别的事";
+        "{documents}: similar to others, but saying something else" "{documents}：与别的文档相似，但模板内容、标题或数字不同";
     pairs_kept_apart(pairs: NounCount)
-        "{pairs}: similar enough, but saying different things" "{pairs}相似度足够，但说的是不同的事";
-    forms_of_run(forms: &str, documents: NounCount) "{forms}, of {documents}" "{forms} 个，属于 {documents}";
+        "{pairs}: similar enough, but saying different things" "{pairs}：相似度足够，但模板内容、标题或数字不同";
+    forms_of_run(forms: &str, documents: NounCount) "{forms}, of {documents}" "{forms} 个，涉及 {documents}";
     to_keep_forms(option: &str)
         "  To keep filled forms that say different things, run again with {option}" "  要保留同一模板而内容不同的文档，请加 {option} 再运行";
     to_extend_forms()
@@ -379,7 +379,7 @@ messages! {
     boilerplate_question(item: &str, question: &str, documents: NounCount)
         "boilerplate, found only with an answer or choices: '{question}' ({item}), in {documents}"
         "套话，只在答案或选项也出现时才算：“{question}”（{item}），出现在 {documents}中";
-    terms_of(terms: &str, documents: NounCount) "{terms} of {documents}" "{documents}中的 {terms} 个";
+    terms_of(terms: &str, documents: NounCount) "{terms} of {documents}" "从 {documents}学到 {terms} 个词条";
     without_fingerprint(number: &str) "{number} too short for a fingerprint" "{number} 篇过短，没有指纹";
     match_only_equal(number: &str)
         "{number} too short for a fingerprint: they match only equal texts" "{number} 篇过短，没有指纹：只与相同的文本匹配";
@@ -408,6 +408,10 @@ messages! {
     not_found() "not found" "未找到";
     index() "index" "索引";
     index_holds(path: &str, rows: NounCount, size: &str) "{path} holds {rows}, {size}" "{path} 有 {rows}，{size}";
+    passage_in_document() "document: " "文档：";
+    passage_in_source() "source:   " "来源：";
+    passage_in_first() "first:  " "前一篇：";
+    passage_in_second() "second: " "后一篇：";
     line_of(document: &str, line: impl Display) "{document}, line {line}" "{document} 第 {line} 行";
     shown_passage(number: usize, document: &str, source: &str, words: NounCount, kind: &str, similarity: impl Display)
         "{number}. {document}, from {source}: {words}, {kind}, similarity {similarity}"
@@ -431,7 +435,7 @@ messages! {
         "  {document} 与 {source} 共有：{passages}，共 {words}，占前者的 {share} %、后者的 {source_share} %";
     unknown_direction()
         "which document took from the other is not known: --time or --against says so"
-        "无法得知谁取自谁：可用 --time 或 --against 给出";
+        "无法判断谁抄了谁：可用 --time 或 --against 给出先后或来源";
     direction() "direction" "方向";
     copied_text() "copied text" "抄用的文本";
     copied_share(share: impl Display) "{share} % of the words of all documents" "占全部文档字词数的 {share} %";
@@ -453,14 +457,14 @@ messages! {
         "{runs}出现在超过 {documents}中，不算段落；--max-documents none 取消此限制";
     boilerplate_example(documents: &str, text: &str)
         "                   in {documents}: {text}" "                   {documents} 篇：{text}";
-    base_text() "base text" "给定文本";
+    base_text() "base text" "公共文本";
     base_left_out(words: NounCount, documents: NounCount, texts: NounCount)
         "{words} of {documents} stand in {texts} that all were given, and count for nothing"
-        "{documents}中有 {words}出自给定的 {texts}，不计入结果";
+        "{documents}中有 {words}出自公共的 {texts}，不计入结果";
     short_base(texts: NounCount, words: u32, characters: u32, names: &str)
         "nothing is left out of {texts}, shorter than {words} words ({characters} characters): {names}"
         "{texts}不足 {words} 个词（{characters} 个字），没有排除任何内容：{names}";
-    common_text() "common text" "共同文本";
+    common_text() "common text" "多篇共有";
     common_passage(characters: NounCount, having: &str, documents: NounCount, most: u64)
         "a passage of {characters} stands in {having} of {documents}: --base FILE or --max-documents {most} leaves it out"
         "有一段 {characters}的文字出现在 {documents}中的 {having} 篇里：--base FILE 或 --max-documents {most} 可将其排除";
@@ -595,7 +599,7 @@ messages! {
     similarity() "similarity" "相似度";
     threshold() "threshold" "阈值";
     cluster() "cluster" "簇";
-    now() "now" "当前";
+    now() "now" "重新计算";
     both_texts_marked()
         "Both texts: [-only in the kept text-] {{+only in the removed text+}}" "两篇文本：[-只在保留的文本中-] {{+只在删除的文本中+}}";
     record_of_decision()
@@ -617,10 +621,10 @@ messages! {
         "A person has decided about its text: the same as {same}, different from {different} others."
         "针对该文本的人的决定：与 {same} 篇相同，与 {different} 篇不同。";
     record_fits(measure: &str)
-        "the recorded similarity is that of the present texts ({measure})" "记录的相似度与当前文本相符（{measure}）";
+        "the recorded similarity is that of the present texts ({measure})" "记录的相似度与现在的文本相符（{measure}）";
     record_differs()
         "the recorded similarity is not that of the present texts: they have changed since, or the run had other options (--recipe, --verify, --text, or those for reading)"
-        "记录的相似度与当前文本不符：文本已改动，或当时用了其他选项（--recipe、--verify、--text 或读取选项）";
+        "记录的相似度与现在的文本不符：文本已改动，或当时用了其他选项（--recipe、--verify、--text 或读取选项）";
     form() "form" "模板";
     form_and_slots(name: &str)
         "Form {name}: its frame, and the values of both texts in its slots; * marks those that differ" "模板 {name}：框架，以及两篇文本在各空位里的内容；* 表示不同";
@@ -631,7 +635,7 @@ messages! {
     by_smallest_hashes() "estimate from the smallest hashes" "由最小哈希估计";
     texts_equal() "the texts are equal after normalisation" "两篇文本在归一化后相同";
     texts_differ_short()
-        "the texts differ, and one of them is too short for a feature" "两篇文本不同，其中一篇不足一个特征";
+        "the texts differ, and one of them is too short for a feature" "两篇文本不同，其中一篇太短，提取不出特征";
     features_shared(shared: NounCount, kept: usize, removed: usize, jaccard: impl Display, containment: impl Display)
         "{shared} shared, of {kept} in the kept and {removed} in the removed text: Jaccard index {jaccard}, containment {containment}"
         "共有 {shared}，保留的文本有 {kept} 个，删除的文本有 {removed} 个：Jaccard 系数 {jaccard}，包含度 {containment}";
@@ -646,8 +650,8 @@ messages! {
     no_decisions_without_text()
         "The library stores no texts, so the decisions on its text are not known." "该库不存储文本，因此不知道针对该文本有哪些决定。";
     nothing_removed_for_it()
-        "No document was removed as a duplicate of it either. If you expected a match, try a lower --threshold, or list similar pairs with lookalike pairs --apart, which also names those that forms, titles or numbers keep apart."
-        "也没有文档因与它重复而删除。如果您认为应当匹配，请降低 --threshold，或用 lookalike pairs --apart 列出相似的文档对，其中也有因模板、标题或数字而分开的。";
+        "No document was removed as a duplicate of it either. If you expected a match, see what both texts have in common with lookalike compare FILE#ID FILE#ID, try a lower --threshold, or list similar pairs with lookalike pairs --apart, which also names those that forms, titles or numbers keep apart."
+        "也没有别的文档因与它重复而被删除。如果您认为应当匹配，请用 lookalike compare FILE#ID FILE#ID 查看两篇的异同，降低 --threshold，或用 lookalike pairs --apart 列出相似的文档对，其中也有因模板、标题或数字而分开的。";
     kept_for_others(documents: &str, named: &str)
         "It was kept, and {documents} removed because of it: {named}\nTo see what they have in common, give the id of one of these."
         "它被保留，因它删除了 {documents}：{named}\n要查看共同之处，请给出其中一个 id。";
@@ -788,7 +792,7 @@ messages! {
         ", the first of {inputs}{size} in all" "，共 {inputs}{size}，这是第一个";
     further_part(part: &str) ", {part}" "，{part}";
     fields_of(rows: NounCount)
-        "Fields of the first {rows}: rows that have it, type, first value" "前 {rows}的字段：有它的行数、类型、第一个值";
+        "Fields of the first {rows}: rows that have it, type, first value" "前 {rows}的字段（出现的行数、类型、第一个值）";
     name_the_fields()
         "Name the field of the text with --text FIELD, that of the id with --id FIELD" "用 --text FIELD 指定文本字段，用 --id FIELD 指定 id 字段";
     first_rows_under(recipe: &str)
@@ -797,7 +801,7 @@ messages! {
     text() "text" "文本";
     token_column() "tokens" "词";
     features() "features" "特征";
-    different_features(count: &str) "{count} different" "不同的 {count} 个";
+    different_features(count: &str) "{count} different" "去重后 {count} 个";
     no_features_too_short() "none: too_short" "没有：词太少";
     no_features_but_symbols() "none: symbols_only" "没有：只有标点和符号";
     no_features_empty() "none: empty" "没有：空文本";
@@ -1017,6 +1021,8 @@ mod tests {
                 "head",
                 "unique",
                 "jsonl",
+                "compare",
+                "ID",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));

@@ -713,7 +713,7 @@ fn summaries_count_forms() {
     let told = place
         .ok("dedup in.jsonl --dry-run --forms learn --lang zh")
         .err;
-    assert!(told.contains("4 个，属于 176 篇文档"), "{told}");
+    assert!(told.contains("4 个，涉及 176 篇文档"), "{told}");
 }
 
 /// `explain` shows the frame once, the values of both documents, and what keeps them apart.

@@ -291,7 +291,7 @@ fn reasons_of_bad_rows_are_chinese() {
         (
             "in.jsonl",
             b"{\"text\":\"a\"}\n{\"text\":\"\xFF\"}\n",
-            "不是合法的 UTF-8：第 10 字节",
+            "不是 UTF-8（从第 10 字节起）",
         ),
     ] {
         place.write(name, bytes);
@@ -530,7 +530,7 @@ fn help_is_chinese() {
             &[
                 "用法：lookalike [选项] <COMMAND>",
                 "命令：",
-                "每组近似重复的文档保留一篇",
+                "每簇近似重复的文档保留一篇",
             ][..],
         ),
         ("-h", &["命令：", "选项：", "显示帮助"]),
@@ -610,6 +610,12 @@ fn refusals_are_chinese() {
     place.write("in.jsonl", jsonl([("1", A), ("2", B)]));
     place.write("in.txt", "text\n");
     place.ok("index build lib in.jsonl");
+    place.ok("idf in.jsonl -o idf.tsv --recipe words-1");
+    place.write("words.txt", b"\xB6\xC9\xBF\xDA 3 n\n");
+    place.write("stop.txt", "of\n");
+    let changed = place.ok("recipe jieba --set filter.stopwords=stop.txt");
+    place.write("changed.toml", changed.text());
+    place.write("stop.txt", "of\nthe\n");
     for (line, parts) in [
         (
             "dedup --thresh",
@@ -626,7 +632,10 @@ fn refusals_are_chinese() {
         ),
         (
             "dedup in.jsonl --threshold 3 -o x.jsonl",
-            &["值 '3' 不能用于 '--threshold <T>'", "阈值 3 不是大于 0"],
+            &[
+                "值 '3' 不能用于 '--threshold <T>'",
+                "阈值 3 无效：必须大于 0",
+            ],
         ),
         (
             "dedup in.jsonl --method fast -o x.jsonl",
@@ -662,6 +671,52 @@ fn refusals_are_chinese() {
         ),
         ("compare none.txt in.txt", &["没有文件 none.txt"]),
         ("dedup *.csv -o x.csv", &["没有文件与 `*.csv` 匹配"]),
+        (
+            "dedup in.jsonl --encoding gbkk -o x.jsonl",
+            &["值 'gbkk' 不能用于", "没有这种编码"],
+        ),
+        (
+            "dedup in.jsonl --keep max:nope -o x.jsonl",
+            &["--keep max:nope：2 篇文档都没有字段 'nope'：有的字段是"],
+        ),
+        (
+            "dedup in.jsonl --forms none -o x.jsonl",
+            &["无法读取模板表 none：没有这个文件或目录"],
+        ),
+        (
+            "dedup in.jsonl --method simhash --distance 70 -o x.jsonl",
+            &["海明距离 70 应小于指纹的 64 位"],
+        ),
+        (
+            "segment in.jsonl --recipe jeiba",
+            &["没有名为 'jeiba' 的配方：请用 default-1"],
+        ),
+        (
+            "segment in.jsonl --set nope=1",
+            &[
+                "--set nope=1）：这不是合法的配方：",
+                "没有 `nope` 这一项，应为以下之一",
+            ],
+        ),
+        (
+            "segment in.jsonl --set simhash.weights=tfidf",
+            &["simhash.weights = \"tfidf\" 需要 simhash.table"],
+        ),
+        (
+            "segment in.jsonl --set simhash.weights=tfidf --set simhash.table=idf.tsv",
+            &[
+                "simhash.table：idf.tsv 是按配方 words-1",
+                "的词条不同：请用 `lookalike idf`",
+            ],
+        ),
+        (
+            "segment in.jsonl --recipe jieba --set segment.user=words.txt",
+            &["配方 'jieba+'：segment.user: words.txt:1：这一行不是 UTF-8，请先转换文件"],
+        ),
+        (
+            "segment in.jsonl --recipe changed.toml",
+            &["stop.txt 的摘要是", "文件已不是此配方的文件"],
+        ),
     ] {
         let ran = with_environment(&place, line, &[("LC_ALL", "zh_CN.UTF-8")]);
         assert_eq!(ran.code, Some(2), "{line}: {}", ran.err);

@@ -666,6 +666,10 @@ fn reworded_passages_are_found_on_request() {
     assert_eq!(table("--reworded --threads 4"), found);
     let shown = place.ok("passages in.jsonl --reworded --show");
     assert!(shown.text().contains("\n   first:  ") && shown.text().contains("\n   second: "));
+    let chinese = place.ok("passages in.jsonl --reworded --show --lang zh");
+    for part in ["洗稿，相似度", "\n   前一篇：", "\n   后一篇："] {
+        assert!(chinese.text().contains(part), "{part}: {}", chinese.text());
+    }
 
     // The same of the two texts alone, from every door.
     place.write("a.txt", &rows[70].1);
