@@ -30,15 +30,14 @@ interface FoundReport {
 /** Why a file is not read, as a sentence in English. Reports have it so, and show it in their language. */
 const explainBadFile = ({ reason, message }: BadFile): string => message ?? (catalogs.en[`drop.bad.${reason}` as MessageKey] as string);
 
-/** Returns the encodings that were guessed, each with the number of its files and the first of them. */
+/** Returns the encodings that were guessed, each with its files. */
 function countEncodings(read: readonly ReadFiles[]): PassageData["summary"]["guessed_encodings"] {
-  const counts = new Map<string, { encoding: string; files: number; first: string }>();
-  for (const { encoding, name } of read.flatMap((it) => it.guessed)) {
-    const known = counts.get(encoding);
-    if (known) known.files += 1;
-    else counts.set(encoding, { encoding, files: 1, first: name });
-  }
-  return [...counts.values()];
+  const guessed = read.flatMap((it) => it.guessed);
+  const encodings = [...new Set(guessed.map((it) => it.encoding))];
+  return encodings.map((encoding) => {
+    const names = guessed.filter((it) => it.encoding === encoding).map((it) => it.name);
+    return { encoding, files: names.length, first: names[0]!, names };
+  });
 }
 
 /** Adds to a summary what only this page knows: the files that it could not read, and encodings that it guessed. */
@@ -50,6 +49,7 @@ export function addUnread(summary: PassageData["summary"], read: readonly Droppe
     files: read.reduce((sum, it) => sum + it.files, 0),
     rejected: summary.rejected + bad.length,
     unreadable_files: unreadable.length,
+    skipped_files: 0,
     unreadable,
     guessed_encodings: countEncodings(read),
   };

@@ -294,7 +294,7 @@ export const en = {
   "passages.unreadableOf": { one: "{n} of {files} files is not compared", other: "{n} of {files} files are not compared" },
   "passages.badRows": { one: "{n} line could not be read as a document and is not compared.", other: "{n} lines could not be read as documents and are not compared." },
   "passages.moreUnreadable": { one: "and {n} more", other: "and {n} more" },
-  "passages.guessed": { one: "{n} file was read as {encoding}, by its bytes: {first}. If its letters look wrong, save it as UTF-8.", other: "{n} files were read as {encoding}, by their bytes, for example {first}. If their letters look wrong, save them as UTF-8." },
+  "passages.guessed": { one: "{n} file was read as {encoding}, by its bytes: {first}. If its letters look wrong, save it as UTF-8.", other: "{n} files were read as {encoding}, by their bytes: {first}. If their letters look wrong, save them as UTF-8." },
   "passages.titleShared": "Shared passages",
   "passages.sharing": "documents that share text",
   "passages.pairsShared": { one: "in {n} pair of documents", other: "in {n} pairs of documents" },

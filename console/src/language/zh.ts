@@ -296,7 +296,7 @@ export const zh: Catalog = {
   "passages.unreadableOf": "{files} 个文件中有 {n} 个未参与比较",
   "passages.badRows": "{n} 行无法读作文档，未参与比较。",
   "passages.moreUnreadable": "另有 {n} 个",
-  "passages.guessed": "按内容判断，{n} 个文件读作 {encoding}，例如 {first}。如果文字显示不对，请另存为 UTF-8。",
+  "passages.guessed": "按内容判断，{n} 个文件读作 {encoding}：{first}。如果文字显示不对，请另存为 UTF-8。",
   "passages.titleShared": "共有的段落",
   "passages.sharing": "有共同文本的文档",
   "passages.pairsShared": "在 {n} 对文档中",

@@ -76,7 +76,7 @@ export interface PassageData {
   kind: "passages";
   program: string;
   created: string;
-  summary: { documents: number; against: number; passages: number; pairs: number; copying: number; directed: boolean; sharing: number; copied_tokens: number; tokens: number; base: { texts: number; documents: number; tokens: number }; common: { text: string; characters: number; documents: number } | null; rejected: number; unreadable_files: number; unreadable: { file: string; reason: string }[]; guessed_encodings: { encoding: string; files: number; first: string }[]; /** Files that were given, where this is known. */ files?: number };
+  summary: { documents: number; against: number; passages: number; pairs: number; copying: number; directed: boolean; sharing: number; copied_tokens: number; tokens: number; base: { texts: number; documents: number; tokens: number }; common: { text: string; characters: number; documents: number } | null; rejected: number; unreadable_files: number; /** Files of directories whose kind is not read; absent in reports of earlier versions. */ skipped_files?: number; unreadable: { file: string; reason: string }[]; guessed_encodings: { encoding: string; files: number; first: string; names?: string[] }[]; /** Files that were given, where this is known. */ files?: number };
   /** `true` in a copy in which numbers stand in the place of names. */
   without_names?: boolean;
   language?: Language;
@@ -366,11 +366,17 @@ function BaseNotes({ summary, onLeaveOut }: { summary: PassageData["summary"]; o
   );
 }
 
+/** Returns the names of files whose encoding was guessed, as many as a report has. */
+function listGuessed({ files, first, names = [first] }: PassageData["summary"]["guessed_encodings"][number]): string {
+  return [...names, ...(files > names.length ? ["…"] : [])].join(", ");
+}
+
 /** Names the files that were not read, with the reasons, and those that were read in an encoding that was guessed. */
 function LeftOut({ summary, isAnonymous }: { summary: PassageData["summary"]; isAnonymous: boolean }) {
   const say = useWording();
-  const { unreadable_files: count, unreadable, guessed_encodings: guessed, files } = summary;
-  const rows = summary.rejected - count;
+  const { unreadable_files, skipped_files = 0, unreadable, guessed_encodings: guessed, files } = summary;
+  const count = unreadable_files + skipped_files;
+  const rows = summary.rejected - unreadable_files;
   return (
     <>
       {count > 0 && (
@@ -389,7 +395,7 @@ function LeftOut({ summary, isAnonymous }: { summary: PassageData["summary"]; is
       )}
       {rows > 0 && <p class="note">{say.text("passages.badRows", { n: rows })}</p>}
       {guessed.map((it) => (
-        <p class="note" key={it.encoding}>{say.text("passages.guessed", { n: it.files, encoding: it.encoding, first: isAnonymous ? "…" : it.first })}</p>
+        <p class="note" key={it.encoding}>{say.text("passages.guessed", { n: it.files, encoding: it.encoding, first: isAnonymous ? "…" : listGuessed(it) })}</p>
       ))}
     </>
   );

@@ -82,10 +82,11 @@ export function removeNames(data: PassageData, { language, nameOf, words, pair }
 }
 
 function copySummary(summary: PassageData["summary"], blackOut: (text: string) => string): PassageData["summary"] {
-  const { documents, against, passages, pairs, copying, directed, sharing, copied_tokens, tokens, base, common, rejected, unreadable_files, files } = summary;
+  const { documents, against, passages, pairs, copying, directed, sharing, copied_tokens, tokens, base, common, rejected, unreadable_files, skipped_files, files } = summary;
   return {
     documents, against, passages, pairs, copying, directed, sharing, copied_tokens, tokens, base, rejected, unreadable_files,
     ...(files !== undefined && { files }),
+    ...(skipped_files !== undefined && { skipped_files }),
     common: common && { text: blackOut(common.text), characters: common.characters, documents: common.documents },
     // Reasons name their files.
     unreadable: [],

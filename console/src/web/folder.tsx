@@ -62,7 +62,9 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
     return readable;
   };
   const add = (added: readonly NamedFile[]) => {
-    const all = [...files, ...takeReadable(added)];
+    // A browser lists the files of a folder in any order.
+    const sorted = [...added].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const all = [...files, ...takeReadable(sorted)];
     setFiles(all);
     setSettings({ ...settings, job: suggestJob(all) });
   };

@@ -198,7 +198,7 @@ const named = () => ({
   summary: {
     documents: 40, against: 0, passages: 3, pairs: 2, copying: 2, directed: false, sharing: 3, copied_tokens: 70, tokens: 700, files: 40,
     base: { texts: 1, documents: 3, tokens: 9 }, common: { text: "Ann Lee and all", characters: 15, documents: 30 }, rejected: 1, unreadable_files: 1,
-    unreadable: [{ file: "ann.pages", reason: "'ann.pages' cannot be read" }], guessed_encodings: [{ encoding: "gb18030", files: 2, first: "ann.txt" }], first_of: "ann.txt",
+    unreadable: [{ file: "ann.pages", reason: "'ann.pages' cannot be read" }], guessed_encodings: [{ encoding: "gb18030", files: 2, first: "ann.txt", names: ["ann.txt"] }], skipped_files: 2, first_of: "ann.txt",
   },
   written: [["report", "/home/ann/report.html"]],
   pairs: {

@@ -233,7 +233,7 @@ test("a report of the console names the files that it could not read, and encodi
   assert.deepEqual([summary.files, summary.unreadable_files, summary.rejected], [6, 2, 3]);
   assert.deepEqual(summary.unreadable.map((it) => it.file), ["jakob.pages", "b.docx"]);
   assert.match(summary.unreadable[0].reason, /^files of this kind are not read/);
-  assert.deepEqual(summary.guessed_encodings, [{ encoding: "gb18030", files: 2, first: "old.txt" }]);
+  assert.deepEqual(summary.guessed_encodings, [{ encoding: "gb18030", files: 2, first: "old.txt", names: ["old.txt", "q.txt"] }]);
 });
 
 test("a damaged archive is told in words for everybody", async () => {
