@@ -3,7 +3,7 @@
  * `id`. Without an id a line has the name of the file and its number. The service extracts the texts of Markdown, HTML,
  * `.docx` and PDF files.
  */
-import { decodeText } from "../components/decode-text";
+import { decodeFile } from "../components/decode-text";
 import { ServiceProblem, type NamedText } from "./service";
 
 /** Extensions of the files that are read here, and of those that the service reads. */
@@ -28,13 +28,20 @@ export interface BadFile {
   message?: string;
 }
 
+/** A file whose encoding was guessed by its bytes. */
+export interface GuessedFile {
+  name: string;
+  encoding: string;
+}
+
 export interface ReadFiles {
   documents: NamedText[];
   bad: BadFile[];
+  guessed: GuessedFile[];
 }
 
 function readLines(name: string, text: string): ReadFiles {
-  const read: ReadFiles = { documents: [], bad: [] };
+  const read: ReadFiles = { documents: [], bad: [], guessed: [] };
   text.split("\n").forEach((line, at) => {
     if (line.trim() === "") return;
     try {
@@ -60,13 +67,16 @@ export async function readFile(name: string, bytes: Uint8Array, extract: Extract
   const refuse = (reason: BadFile["reason"], message?: string): ReadFiles => ({
     documents: [],
     bad: [{ name, line: 0, reason, ...(message && { message }) }],
+    guessed: [],
   });
-  const take = (text: string): ReadFiles => (text.trim() === "" ? refuse("empty") : { documents: [{ id: name, text }], bad: [] });
   const isBinary = binaryKinds.includes(extension);
   if (![...rowKinds, ...textKinds, ...markupKinds].includes(extension) && !isBinary) return refuse("kind");
-  const text = isBinary ? "" : decodeText(bytes);
-  if (text === null) return refuse("encoding");
-  if (rowKinds.includes(extension)) return text.trim() === "" ? refuse("empty") : readLines(name, text);
+  const decoded = isBinary ? { text: "" } : decodeFile(bytes);
+  if (decoded === null) return refuse("encoding");
+  const { text } = decoded;
+  const guessed = decoded.guessed ? [{ name, encoding: decoded.guessed }] : [];
+  const take = (text: string): ReadFiles => (text.trim() === "" ? refuse("empty") : { documents: [{ id: name, text }], bad: [], guessed });
+  if (rowKinds.includes(extension)) return text.trim() === "" ? refuse("empty") : { ...readLines(name, text), guessed };
   if (textKinds.includes(extension)) return take(text);
   try {
     // The service takes markup in UTF-8 alone.
@@ -85,11 +95,22 @@ export interface NamedFile {
   file: File;
 }
 
-/** Returns files under their own names. */
-export const nameFiles = (files: Iterable<File>): NamedFile[] => [...files].map((file) => ({ name: file.name, file }));
+/** Returns files under their own names, or under their paths from a folder that was chosen. */
+export const nameFiles = (files: Iterable<File>): NamedFile[] => [...files].map((file) => ({ name: file.webkitRelativePath || file.name, file }));
 
 /** Files that systems and word processors put into a folder, which are no documents of its owner. */
 const isLeftBySystem = (name: string): boolean => name.startsWith(".") || name.startsWith("~$") || /^(desktop\.ini|thumbs\.db)$/i.test(name);
+
+/** Returns the files of a folder that was chosen, without those of systems. */
+export const nameFolderFiles = (files: Iterable<File>): NamedFile[] =>
+  nameFiles(files).filter(({ name }) => !name.split("/").slice(1).some(isLeftBySystem));
+
+/** A folder that was dropped and cannot be read, because a browser gives a page from disk no access to it. */
+export class FolderUnreadable extends Error {
+  constructor(readonly folder: string) {
+    super(`the folder ${folder} cannot be read where it was dropped: choose it with the button`);
+  }
+}
 
 /** Returns all entries of a folder. A browser answers with some at a time, and at the end with none. */
 async function listFolder(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
@@ -112,11 +133,46 @@ async function filesOfEntry(entry: FileSystemEntry): Promise<NamedFile[]> {
   return (await Promise.all(wanted.map(filesOfEntry))).flat();
 }
 
-/** Returns the files that were dropped, and those of dropped folders. It reads `dropped` before it first waits, because a browser empties it then. */
+/** A file or a folder that a page may read; the types of TypeScript know no list of its entries. */
+type FileHandle = { kind: "file"; name: string; getFile(): Promise<File> } | { kind: "directory"; name: string; values(): AsyncIterable<FileHandle> };
+
+async function filesOfHandle(handle: FileHandle, path: string): Promise<NamedFile[]> {
+  if (handle.kind === "file") return [{ name: path, file: await handle.getFile() }];
+  const found: NamedFile[] = [];
+  for await (const entry of handle.values()) {
+    if (!isLeftBySystem(entry.name)) found.push(...(await filesOfHandle(entry, `${path}/${entry.name}`)));
+  }
+  return found;
+}
+
+/** An item of a drop with the ways to read it, which a browser offers only while it tells of the drop. */
+type DroppedItem = DataTransferItem & { getAsFileSystemHandle?: () => Promise<FileHandle | null> };
+
+/**
+ * Returns a function that reads a dropped item. Chromium reads no files of entries on a page from disk, so that files are
+ * taken as such, and folders by their handle where their entries fail.
+ */
+function takeItem(item: DroppedItem): () => Promise<NamedFile[]> {
+  const entry = item.webkitGetAsEntry();
+  const file = item.getAsFile();
+  if (!entry?.isDirectory) return async () => (file ? nameFiles([file]) : []);
+  // Its failure matters only if the entries fail, too.
+  const handle = item.getAsFileSystemHandle?.().catch(() => null);
+  const readHandle = async (): Promise<NamedFile[]> => {
+    const folder = await handle;
+    if (!folder) throw new FolderUnreadable(entry.name);
+    return filesOfHandle(folder, folder.name).catch(() => {
+      throw new FolderUnreadable(entry.name);
+    });
+  };
+  return () => filesOfEntry(entry).catch(readHandle);
+}
+
+/** Returns the files that were dropped, and those of dropped folders. It takes all items before it first waits, because a browser empties `dropped` then. */
 export async function findDroppedFiles(dropped: DataTransfer): Promise<NamedFile[]> {
-  const entries = [...dropped.items].map((it) => it.webkitGetAsEntry()).filter((it) => it !== null);
-  if (entries.length === 0) return nameFiles(dropped.files);
-  return (await Promise.all(entries.map(filesOfEntry))).flat();
+  const items = [...dropped.items].filter((it) => it.kind === "file").map(takeItem);
+  if (items.length === 0) return nameFiles(dropped.files);
+  return (await Promise.all(items.map((read) => read()))).flat();
 }
 
 /** Reads files in the order of their names. Calls `onProgress` with the number of files that are read. */
@@ -132,5 +188,5 @@ export async function readFiles(files: readonly NamedFile[], extract: ExtractTex
     }
   };
   await Promise.all(Array.from({ length: sentTogether }, readNext));
-  return { documents: read.flatMap((it) => it.documents), bad: read.flatMap((it) => it.bad) };
+  return { documents: read.flatMap((it) => it.documents), bad: read.flatMap((it) => it.bad), guessed: read.flatMap((it) => it.guessed) };
 }

@@ -1,28 +1,25 @@
 /** Files of a user, and the passages that they share. The service keeps none of them. */
 import { useState } from "preact/hooks";
 import { Name, useWording } from "../components/basics";
-import { saveFile } from "../components/save-file";
+import { FileReason } from "../components/file-reason";
 import type { NameTable } from "../passages/name-table";
 import { PassagesView, readPassages, type PassageData } from "../passages/page";
-import type { MessageKey } from "../language/catalog";
+import { readData } from "../passages/report-copy";
+import { catalogs, type MessageKey } from "../language/catalog";
 import type { ToolProps } from "./collection-choice";
-import { acceptedFiles, findDroppedFiles, nameFiles, readFiles, type BadFile, type ExtractText, type NamedFile } from "./document-files";
+import { acceptedFiles, findDroppedFiles, nameFiles, readFiles, type BadFile, type ExtractText, type NamedFile, type ReadFiles } from "./document-files";
 import { useRequests } from "./requests";
 import type { NamedText, PassagesRequest } from "./service";
 
-/** Documents that were dropped, and files that could not be read. */
-interface Dropped {
-  documents: NamedText[];
-  bad: BadFile[];
+/** Documents that were dropped, files that could not be read, and the number of all files. */
+interface Dropped extends ReadFiles {
+  files: number;
 }
 
-const none: Dropped = { documents: [], bad: [] };
+const none: Dropped = { documents: [], bad: [], guessed: [], files: 0 };
 
 /** Shortest passage in words, unless another one is chosen. */
 const usualWords = 12;
-
-/** What stands before the data in a report. */
-const dataStart = '<script type="application/json" id="data">';
 
 /** The report as it was answered, and the data in it. */
 interface FoundReport {
@@ -30,13 +27,39 @@ interface FoundReport {
   data: PassageData;
 }
 
-/** Returns the data that a report has in it. The page is not parsed: no `<` of the data is written as such. */
-function readReport(page: string): FoundReport | null {
-  const start = page.indexOf(dataStart);
-  if (start < 0) return null;
-  const json = page.slice(start + dataStart.length, page.indexOf("<", start + dataStart.length));
-  const data = readPassages(JSON.parse(json) as { kind: string });
-  return data && { page, data };
+/** Why a file is not read, as a sentence in English. Reports have it so, and show it in their language. */
+const explainBadFile = ({ reason, message }: BadFile): string => message ?? (catalogs.en[`drop.bad.${reason}` as MessageKey] as string);
+
+/** Returns the encodings that were guessed, each with its files. */
+function countEncodings(read: readonly ReadFiles[]): PassageData["summary"]["guessed_encodings"] {
+  const guessed = read.flatMap((it) => it.guessed);
+  const encodings = [...new Set(guessed.map((it) => it.encoding))];
+  return encodings.map((encoding) => {
+    const names = guessed.filter((it) => it.encoding === encoding).map((it) => it.name);
+    return { encoding, files: names.length, first: names[0]!, names };
+  });
+}
+
+/** Adds to a summary what only this page knows: the files that it could not read, and encodings that it guessed. */
+export function addUnread(summary: PassageData["summary"], read: readonly Dropped[]): PassageData["summary"] {
+  const bad = read.flatMap((it) => it.bad);
+  const unreadable = bad.filter((it) => it.line === 0).map((it) => ({ file: it.name, reason: explainBadFile(it) }));
+  return {
+    ...summary,
+    files: read.reduce((sum, it) => sum + it.files, 0),
+    rejected: summary.rejected + bad.length,
+    unreadable_files: unreadable.length,
+    skipped_files: 0,
+    unreadable,
+    guessed_encodings: countEncodings(read),
+  };
+}
+
+/** Returns a report with the data that it has in it, and what is known of the files that it was made of. */
+function readReport(page: string, read: readonly Dropped[]): FoundReport | null {
+  const kind = readData(page);
+  const data = kind && readPassages(kind);
+  return data && { page, data: { ...data, summary: addUnread(data.summary, read) } };
 }
 
 export function PassagesTool({ service, onProblem }: ToolProps) {
@@ -62,7 +85,7 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
     if (given.length > 0) request.base = given.map((it) => it.text);
     if (maxDocuments !== null) request.max_documents = maxDocuments;
     setReport(null);
-    void send(() => service.reportPassages(request), (page) => setReport(readReport(page)));
+    void send(() => service.reportPassages(request), (page) => setReport(readReport(page, againstSources ? [documents, sources, base] : [documents, base])));
   };
   /** Takes a text as one that all were given, and searches again. */
   const leaveOut = (text: string) => {
@@ -104,14 +127,21 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
         </div>
         <div class="line">
           <button type="button" class="button strong" disabled={!isReady || isRunning || reading > 0} onClick={() => find()}>{say.text("drop.find")}</button>
-          {report && <button type="button" class="button" onClick={() => saveFile("passages.html", report.page, "text/html")}>{say.text("drop.save")}</button>}
           <span class="muted" role="status">{say.text(isRunning || reading > 0 ? "console.reading" : isReady ? "drop.private" : againstSources ? "drop.wantsBoth" : "drop.wantsTwo")}</span>
         </div>
       </section>
-      {report && <PassagesView data={report.data} table={table} onTable={setTable} onLeaveOut={leaveOut} />}
+      {report && <PassagesView data={report.data} source={{ page: report.page, isNew: true }} table={table} onTable={setTable} onLeaveOut={leaveOut} />}
     </>
   );
 }
+
+/** Returns what was dropped with files that were read after it. */
+const addRead = (known: Dropped, read: ReadFiles, files: number): Dropped => ({
+  documents: [...known.documents, ...read.documents],
+  bad: [...known.bad, ...read.bad],
+  guessed: [...known.guessed, ...read.guessed],
+  files: known.files + files,
+});
 
 interface FileDropProps {
   label: string;
@@ -135,7 +165,7 @@ function FileDrop({ label, hint = "drop.hint", dropped, onChange, onReading, onP
     setProgress([0, total]);
     onReading(1);
     readFiles(files, extract, (done) => setProgress([done, total]))
-      .then((read) => onChange((known) => ({ documents: [...known.documents, ...read.documents], bad: [...known.bad, ...read.bad] })), onProblem)
+      .then((read) => onChange((known) => addRead(known, read, total)), onProblem)
       .finally(() => {
         setProgress(null);
         onReading(-1);
@@ -186,7 +216,7 @@ function FileDrop({ label, hint = "drop.hint", dropped, onChange, onReading, onP
         </>
       )}
       {dropped.bad.map((it) => (
-        <p class="note" role="alert" key={it.name + it.line}><Name text={it.line ? `${it.name}:${it.line}` : it.name} />{say.colon}{it.message ? <span lang="en">{it.message}</span> : say.text(`drop.bad.${it.reason}` as MessageKey)}</p>
+        <p class="note" role="alert" key={it.name + it.line}><Name text={it.line ? `${it.name}:${it.line}` : it.name} />{say.colon}<FileReason text={explainBadFile(it)} /></p>
       ))}
     </div>
   );

@@ -55,6 +55,7 @@ export function ClassOverview({ names, groups, edges, selected, onSelect }: Clas
           {say.text("passages.graphFrom", { share: say.share(percent / 100) })}
           <input type="range" min="0" max="100" step="1" value={percent} onInput={(event) => setPercent(Number(event.currentTarget.value))} />
         </label>
+        {shown.length < edges.length && <p class="note">{say.text("passages.graphHidden", { n: edges.length - shown.length, pairs: edges.length })}</p>}
         <ClassGraph names={names} groups={groups} edges={shown} selected={selected} onSelect={onSelect} />
       </Card>
       <Card title={say.text("passages.distribution")}>
@@ -129,6 +130,7 @@ function ClassGraph({ names, groups: groupNumbers, edges, selected, onSelect }: 
       )}
       <p class="muted" role="status">
         {say.text("passages.graphNote", { n: members.length, pairs: edges.length, groups: groups.length })}
+        {say.gap}{say.text("passages.graphSelected")}
         {names.length >= maxDocuments && <> {say.text("passages.graphMany", { n: maxDocuments })}</>}
       </p>
     </div>

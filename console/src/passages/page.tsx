@@ -5,7 +5,8 @@
  */
 import { createContext } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";
-import { Name, Phrase, ShortName, Stat, useWording, Visible } from "../components/basics";
+import { Name, ShortName, Stat, useWording, Visible } from "../components/basics";
+import { FileReason } from "../components/file-reason";
 import { passageKeys } from "../components/key-help";
 import { Shell, useFooter } from "../components/shell";
 import { useListState } from "../components/list-state";
@@ -13,7 +14,7 @@ import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
 import { saveFile } from "../components/save-file";
 import { Marked } from "../compare/page";
-import type { Wording } from "../language/catalog";
+import type { Language, Wording } from "../language/catalog";
 import { fold, type Query } from "../report/query";
 import { maxDocuments, type ShareEdge } from "./class-graph";
 import { allGroups, GroupChoice, TableInput, type GroupFilter } from "./groups";
@@ -22,6 +23,7 @@ import { ClassOverview } from "./overview";
 import { PassageList } from "./passage-list";
 import { writePairs } from "./pair-table";
 import { findReworded, sayReworded } from "./reworded";
+import { BlackoutField, SaveButton, saveCopy, type ReportSource } from "./save-bar";
 
 type Mark = [start: number, end: number, sourceStart: number, sourceEnd: number, length: number, similarity: number, kind: string];
 
@@ -41,6 +43,9 @@ interface ShownNames {
   /** Returns the words by which a document is found. */
   wordsOf: (name: string) => string;
 }
+
+/** Saves a copy with one pair alone and without names. */
+const SavePairContext = createContext((_pair: number): void => undefined);
 
 const NamesContext = createContext<ShownNames>({ nameOf: (name) => name, nameOfGroup: (group) => group, groupOf: () => "", detailsOf: () => "", wordsOf: (name) => name });
 
@@ -72,7 +77,10 @@ export interface PassageData {
   kind: "passages";
   program: string;
   created: string;
-  summary: { documents: number; against: number; passages: number; pairs: number; copying: number; directed: boolean; sharing: number; copied_tokens: number; tokens: number; base: { texts: number; documents: number; tokens: number }; common: { text: string; characters: number; documents: number } | null; rejected: number; unreadable_files: number; unreadable: { file: string; reason: string }[]; guessed_encodings: { encoding: string; files: number; first: string }[] };
+  summary: { documents: number; against: number; passages: number; pairs: number; copying: number; directed: boolean; sharing: number; copied_tokens: number; tokens: number; base: { texts: number; documents: number; tokens: number }; common: { text: string; characters: number; documents: number } | null; rejected: number; unreadable_files: number; /** Files of directories whose kind is not read; absent in reports of earlier versions. */ skipped_files?: number; unreadable: { file: string; reason: string }[]; guessed_encodings: { encoding: string; files: number; first: string; names?: string[] }[]; /** Files that were given, where this is known. */ files?: number };
+  /** `true` in a copy in which numbers stand in the place of names. */
+  without_names?: boolean;
+  language?: Language;
   written: [string, string][];
   pairs: {
     total: number;
@@ -192,13 +200,20 @@ function findDocuments(data: PassageData, documents: readonly SharingDocument[],
   });
 }
 
-export function PassagesPage({ data, onLanguage }: { data: PassageData; onLanguage: () => void }) {
+interface PassagesPageProps {
+  data: PassageData;
+  /** The page without its data. */
+  page: string;
+  onLanguage: () => void;
+}
+
+export function PassagesPage({ data, page, onLanguage }: PassagesPageProps) {
   const say = useWording();
   const footer = useFooter(data.created, data.program);
   const [table, setTable] = useState<NameTable | null>(null);
   return (
     <Shell title={say.text(data.summary.directed ? "passages.title" : "passages.titleShared")} keys={passageKeys} onLanguage={onLanguage} footer={footer}>
-      <PassagesView data={data} table={table} onTable={setTable} />
+      <PassagesView data={data} source={{ page, isNew: false }} table={table} onTable={setTable} />
     </Shell>
   );
 }
@@ -218,6 +233,7 @@ const orders: Record<Exclude<Order, "name">, (a: SharingDocument, b: SharingDocu
 
 interface PassagesViewProps {
   data: PassageData;
+  source: ReportSource;
   /** Names and groups of the documents; null without a table. */
   table: NameTable | null;
   onTable: (table: NameTable | null) => void;
@@ -226,7 +242,7 @@ interface PassagesViewProps {
 }
 
 /** The parts of a report of passages, for a page of its own or inside another. */
-export function PassagesView({ data, table, onTable, onLeaveOut }: PassagesViewProps) {
+export function PassagesView({ data, source, table, onTable, onLeaveOut }: PassagesViewProps) {
   const say = useWording();
   const { summary, pairs } = data;
   const [isAnonymous, setAnonymous] = useState(false);
@@ -234,6 +250,10 @@ export function PassagesView({ data, table, onTable, onLeaveOut }: PassagesViewP
   const numbers = useMemo(() => numberNames(pairs), [pairs]);
   const names = useMemo(() => chooseNames(say, table, numbers, isAnonymous), [table, numbers, isAnonymous, say.language]);
   const { nameOf, nameOfGroup, groupOf, detailsOf } = names;
+  const [words, setWords] = useState("");
+  const hasNames = !data.without_names;
+  const hideName = hasNames ? chooseNames(say, null, numbers, true).nameOf : (name: string) => name;
+  const save = (pair?: number) => saveCopy(say, source.page, data, hideName, words, pair);
   const isShown = useMemo((): PairTest => {
     if (!table) return anyPair;
     const groups = (at: number) => [groupOf(pairs.document[at]!), groupOf(pairs.source[at]!)] as const;
@@ -255,33 +275,42 @@ export function PassagesView({ data, table, onTable, onLeaveOut }: PassagesViewP
   };
   return (
     <NamesContext.Provider value={names}>
+      <SavePairContext.Provider value={save}>
+      {!hasNames && <p class="note">{say.text("passages.copy")}</p>}
       <LeftOut summary={summary} isAnonymous={isAnonymous} />
       <div class="stats">
         <Stat value={say.count(summary.documents)} label={say.text("stat.documents")} more={summary.against > 0 ? say.text("stat.reference", { n: summary.against }) : undefined} />
         <Stat value={say.count(summary.sharing)} label={say.text(summary.directed ? "passages.copying" : "passages.sharing")} />
         <Stat value={say.count(summary.passages)} label={say.text("passages.passages")} more={say.text(summary.directed ? "passages.pairs" : "passages.pairsShared", { n: summary.pairs })} />
-        <Stat value={say.share(summary.tokens > 0 ? summary.copied_tokens / summary.tokens : 0)} label={say.text(summary.directed ? "passages.share" : "passages.repeated")} />
+        {summary.tokens > 0 && <Stat value={say.share(summary.copied_tokens / summary.tokens)} label={say.text(summary.directed ? "passages.share" : "passages.repeated")} />}
       </div>
       <BaseNotes summary={summary} onLeaveOut={onLeaveOut} />
       {!summary.directed && summary.pairs > 0 && <p class="note">{say.text("passages.noDirection")}</p>}
+      {summary.pairs > 0 && <p class="muted">{say.text("passages.evidence")}</p>}
       {pairs.document.length < pairs.total && <p class="note">{say.text("passages.sample", { listed: pairs.document.length, total: pairs.total })}</p>}
+      <div class="line">
+        {hasNames && <button type="button" class="button" aria-pressed={isAnonymous} onClick={() => setAnonymous(!isAnonymous)}>{say.text(isAnonymous ? "passages.showNames" : "passages.hideNames")}</button>}
+        <SaveButton data={data} source={source} isAnonymous={isAnonymous || !hasNames} onCopy={save} />
+        {pairs.document.length > 0 && (
+          <>
+            <button type="button" class="button" onClick={() => saveFile("pairs.csv", writePairs(data, nameOf, table ? (name) => nameOfGroup(groupOf(name)) : undefined), "text/csv")}>{say.text("passages.savePairs")}</button>
+            <TableInput
+              names={[...numbers.keys()]}
+              table={table}
+              onTable={(it) => {
+                setFilter(allGroups);
+                onTable(it);
+              }}
+            />
+          </>
+        )}
+        {isAnonymous && <span class="muted">{say.text("passages.namesHidden")}</span>}
+      </div>
+      <BlackoutField words={words} onWords={setWords} />
       {pairs.document.length === 0 ? (
         <p class="card muted">{say.text(summary.directed ? "passages.none" : "passages.noneShared")}</p>
       ) : (
         <>
-        <div class="line">
-          <button type="button" class="button" aria-pressed={isAnonymous} onClick={() => setAnonymous(!isAnonymous)}>{say.text(isAnonymous ? "passages.showNames" : "passages.hideNames")}</button>
-          <button type="button" class="button" onClick={() => saveFile("pairs.csv", writePairs(data, nameOf, table ? (name) => nameOfGroup(groupOf(name)) : undefined), "text/csv")}>{say.text("passages.savePairs")}</button>
-          <TableInput
-            names={[...numbers.keys()]}
-            table={table}
-            onTable={(it) => {
-              setFilter(allGroups);
-              onTable(it);
-            }}
-          />
-          {isAnonymous && <span class="muted">{say.text("passages.namesHidden")}</span>}
-        </div>
         {table && <GroupChoice {...{ table, filter, nameOfGroup, isAnonymous }} documents={numbers.size} onFilter={setFilter} />}
         <ClassOverview names={graph.names.map(nameOf)} groups={groups} edges={graph.edges} selected={document ? graph.names.indexOf(document.name) : -1} onSelect={select} />
         <div class="split">
@@ -306,6 +335,7 @@ export function PassagesView({ data, table, onTable, onLeaveOut }: PassagesViewP
         </div>
         </>
       )}
+      </SavePairContext.Provider>
     </NamesContext.Provider>
   );
 }
@@ -337,27 +367,36 @@ function BaseNotes({ summary, onLeaveOut }: { summary: PassageData["summary"]; o
   );
 }
 
+/** Returns the names of files whose encoding was guessed, as many as a report has. */
+function listGuessed({ files, first, names = [first] }: PassageData["summary"]["guessed_encodings"][number]): string {
+  return [...names, ...(files > names.length ? ["…"] : [])].join(", ");
+}
+
 /** Names the files that were not read, with the reasons, and those that were read in an encoding that was guessed. */
 function LeftOut({ summary, isAnonymous }: { summary: PassageData["summary"]; isAnonymous: boolean }) {
   const say = useWording();
-  const { unreadable_files: count, unreadable, guessed_encodings: guessed } = summary;
+  const { unreadable_files, skipped_files = 0, unreadable, guessed_encodings: guessed, files } = summary;
+  const count = unreadable_files + skipped_files;
+  const rows = summary.rejected - unreadable_files;
   return (
     <>
       {count > 0 && (
         <section class="card stack" role="note">
-          <h2>{say.text("passages.unreadable", { n: count })}</h2>
-          <ul>
-            {unreadable.map((it) => (
-              <li key={it.file}>
-                {isAnonymous ? "…" : <Name text={it.file} />}{say.colon}<Phrase text={it.reason} />
-              </li>
-            ))}
-          </ul>
-          {unreadable.length < count && <p class="muted">{say.text("passages.moreUnreadable", { n: count - unreadable.length })}</p>}
+          <h2>{files === undefined ? say.text("passages.unreadable", { n: count }) : say.text("passages.unreadableOf", { n: count, files })}</h2>
+          {/* Reasons name their files, too. */}
+          {!isAnonymous && unreadable.length > 0 && (
+            <>
+              <ul>
+                {unreadable.map((it) => <li key={it.file}><Name text={it.file} />{say.colon}<FileReason text={it.reason} /></li>)}
+              </ul>
+              {unreadable.length < count && <p class="muted">{say.text("passages.moreUnreadable", { n: count - unreadable.length })}</p>}
+            </>
+          )}
         </section>
       )}
+      {rows > 0 && <p class="note">{say.text("passages.badRows", { n: rows })}</p>}
       {guessed.map((it) => (
-        <p class="note" key={it.encoding}>{say.text("passages.guessed", { n: it.files, encoding: it.encoding, first: isAnonymous ? "…" : it.first })}</p>
+        <p class="note" key={it.encoding}>{say.text("passages.guessed", { n: it.files, encoding: it.encoding, first: isAnonymous ? "…" : listGuessed(it) })}</p>
       ))}
     </>
   );
@@ -408,6 +447,7 @@ function DocumentView({ data, document }: { data: PassageData; document: Sharing
 function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   const say = useWording();
   const { nameOf, detailsOf } = useContext(NamesContext);
+  const savePair = useContext(SavePairContext);
   const { pairs, texts } = data;
   const { at: pair, side } = seen;
   const bothSides = <T,>(first: T, second: T): [T, T] => (side === 0 ? [first, second] : [second, first]);
@@ -433,6 +473,7 @@ function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   return (
     <section class="card pair">
       <p class="muted">{say.text("passages.numbers")}{edits.some((runs) => runs.length > 0) && <>{say.gap}{say.text("passages.edits")}</>}</p>
+      <div class="line no-print"><button type="button" class="button" onClick={() => savePair(pair)}>{say.text("passages.savePair")}</button></div>
       <PassageList passages={shared} starts={places.map((it) => it[0])} />
       {findReworded(marks) && <p class="note">{say.text("passages.rewordedMeans")}</p>}
       <div class="sides scrolled texts">

@@ -33,7 +33,7 @@ const firstLanguage = (data: DataHead | null): Language =>
   data?.language ?? (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
 
 /** Returns the content of the page and the message that names it. */
-function findContent(data: DataHead, onLanguage: () => void): [ComponentChildren, MessageKey] | null {
+function findContent(data: DataHead, source: string, onLanguage: () => void): [ComponentChildren, MessageKey] | null {
   const report = readReport(data);
   if (report) return [<ReportPage report={report} onLanguage={onLanguage} />, "app.report"];
   const comparison = readComparison(data);
@@ -41,16 +41,16 @@ function findContent(data: DataHead, onLanguage: () => void): [ComponentChildren
   const evaluation = readEvaluation(data);
   if (evaluation) return [<EvalPage data={evaluation} onLanguage={onLanguage} />, "eval.title"];
   const passages = readPassages(data);
-  if (passages) return [<PassagesPage data={passages} onLanguage={onLanguage} />, "passages.title"];
+  if (passages) return [<PassagesPage data={passages} page={source} onLanguage={onLanguage} />, "passages.title"];
   const contamination = readContamination(data);
   if (contamination) return [<ContaminationPage data={contamination} onLanguage={onLanguage} />, "contamination.title"];
   return null;
 }
 
-function App({ data }: { data: DataHead | null }) {
+function App({ data, source }: { data: DataHead | null; source: string }) {
   const [language, setLanguage] = useState<Language>(() => firstLanguage(data));
   const wording = useMemo(() => new Wording(language, data?.kind), [language]);
-  const content = useMemo(() => (data ? findContent(data, () => setLanguage((it) => (it === "zh" ? "en" : "zh"))) : null), [data]);
+  const content = useMemo(() => (data ? findContent(data, source, () => setLanguage((it) => (it === "zh" ? "en" : "zh"))) : null), [data]);
   useEffect(() => {
     document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
     document.title = `lookalike · ${wording.text(content?.[1] ?? "app.report")}`;
@@ -66,7 +66,10 @@ const page = document.getElementById("page");
 const holder = document.getElementById("data");
 if (page && holder) {
   const data = readData(holder.textContent ?? "");
+  // The page as it lies in the file, without its data: copies of the report have other data in it.
+  holder.textContent = "";
+  const source = `<!doctype html>\n${document.documentElement.outerHTML}\n`;
   holder.remove();
   page.textContent = "";
-  render(<App data={data} />, page);
+  render(<App data={data} source={source} />, page);
 }

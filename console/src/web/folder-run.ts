@@ -33,10 +33,34 @@ const rowEndings: Record<string, string> = {
 /** Endings of documents that only a search for passages reads. */
 const documentEndings = ["md", "markdown", "html", "htm", "xhtml", "docx", "docm"];
 
-/** Returns the files that a page reads, and the PDF files, which it does not read. */
-export function splitPdf(files: readonly NamedFile[]): { readable: NamedFile[]; pdf: NamedFile[] } {
-  const isPdf = ({ name }: NamedFile) => findEnding(name) === "pdf";
-  return { readable: files.filter((file) => !isPdf(file)), pdf: files.filter(isPdf) };
+/** Endings of documents that other programs save as `.docx`. */
+const exportedEndings = ["pages", "doc", "dot", "odt", "ott", "rtf", "wps", "wpd", "gdoc", "key", "ppt", "pptx", "odp"];
+
+/** Why a page leaves a file out: it is a PDF file, it can be saved as `.docx`, or its kind is unknown. */
+export type UnreadReason = "pdf" | "export" | "kind";
+
+export interface UnreadFile extends NamedFile {
+  reason: UnreadReason;
+}
+
+/** Returns why a file of this name is left out; null if it is read. */
+function findUnreadReason(name: string): UnreadReason | null {
+  const ending = findEnding(name);
+  if (ending === "pdf") return "pdf";
+  if (exportedEndings.includes(ending)) return "export";
+  return ending in rowEndings || documentEndings.includes(ending) ? null : "kind";
+}
+
+/** Returns the files that a page reads, and those that it leaves out, so that none of them stops a run. */
+export function splitUnread(files: readonly NamedFile[]): { readable: NamedFile[]; unread: UnreadFile[] } {
+  const readable: NamedFile[] = [];
+  const unread: UnreadFile[] = [];
+  for (const file of files) {
+    const reason = findUnreadReason(file.name);
+    if (reason === null) readable.push(file);
+    else unread.push({ ...file, reason });
+  }
+  return { readable, unread };
 }
 
 /** The endings as a file input takes them. */
@@ -67,8 +91,11 @@ export function placeFiles(files: readonly NamedFile[]): GivenFile[] {
   });
 }
 
-/** Returns the arguments of the command, as a user would type them. `base` are files with text that all were given. */
-export function typedArguments(files: readonly GivenFile[], settings: FolderSettings, base: readonly GivenFile[] = []): string[] {
+/**
+ * Returns the arguments of the command, as a user would type them. `base` are files with text that all were given, `against`
+ * the possible sources.
+ */
+export function typedArguments(files: readonly GivenFile[], settings: FolderSettings, base: readonly GivenFile[] = [], against: readonly GivenFile[] = []): string[] {
   const paths = files.map(({ path }) => path);
   const recipe = settings.recipe === "default" ? [] : ["--recipe", settings.recipe];
   const field = (option: string, value: string) => (value.trim() === "" ? [] : [option, value.trim()]);
@@ -76,7 +103,8 @@ export function typedArguments(files: readonly GivenFile[], settings: FolderSett
   if (settings.job === "passages") {
     const reworded = settings.reworded ? ["--reworded"] : [];
     const given = base.flatMap(({ path }) => ["--base", path]);
-    return ["passages", ...paths, "-o", "passages.tsv", "--report", "report.html", "--min-length", String(settings.words), ...reworded, ...given, ...reading];
+    const sources = against.length > 0 ? ["--against", ...against.map(({ path }) => path)] : [];
+    return ["passages", ...paths, ...sources, "-o", "passages.tsv", "--report", "report.html", "--min-length", String(settings.words), ...reworded, ...given, ...reading];
   }
   const kept = `kept.${rowEndings[findEnding(paths[0] ?? "")] ?? "jsonl"}`;
   const outputs = ["-o", kept, "--removed", "removed.tsv", "--clusters", "clusters.tsv", "--report", "report.html"];

@@ -1,12 +1,12 @@
 /** Files of the user through the command: duplicates among rows, or passages that documents share. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Stat, useWording } from "../components/basics";
-import { findDroppedFiles, nameFiles, type NamedFile } from "../console/document-files";
+import { findDroppedFiles, nameFiles, nameFolderFiles, type NamedFile } from "../console/document-files";
 import type { ToolProps } from "./compare";
 import type { EndedRun, StartedRun } from "./engine";
 import {
-  acceptedFiles, jobs, maxBytes, pageArguments, placeFiles, splitOutputs, splitPdf, suggestJob, typedArguments, usualSettings, writeCommandLine,
-  type FolderSettings, type Job,
+  acceptedFiles, jobs, maxBytes, pageArguments, placeFiles, splitOutputs, splitUnread, suggestJob, typedArguments, usualSettings, writeCommandLine,
+  type FolderSettings, type Job, type UnreadFile,
 } from "./folder-run";
 import { sayWeb, type WebKey } from "./messages";
 import { RecipeChoice } from "./recipe-choice";
@@ -22,8 +22,10 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   const [files, setFiles] = useState<readonly NamedFile[]>([]);
   /** Files with text that all were given, which a search for passages leaves out. */
   const [base, setBase] = useState<readonly NamedFile[]>([]);
-  /** PDF files that were given and are left out. */
-  const [unread, setUnread] = useState<readonly NamedFile[]>([]);
+  /** Possible sources. With them, documents are not compared with each other. */
+  const [against, setAgainst] = useState<readonly NamedFile[]>([]);
+  /** Files that were given and are left out. */
+  const [unread, setUnread] = useState<readonly UnreadFile[]>([]);
   const [settings, setSettings] = useState<FolderSettings>(usualSettings);
   const [status, setStatus] = useState("");
   const [ended, setEnded] = useState<{ run: EndedRun; job: Job } | null>(null);
@@ -36,9 +38,11 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   };
   // A change of the section ends the run, and so does the dictionary that it waits for.
   useEffect(() => stop, [engine, attempt]);
-  const given = placeFiles(settings.job === "passages" ? [...files, ...base] : files);
-  const typed = typedArguments(given.slice(0, files.length), settings, given.slice(files.length));
-  const bytes = sumBytes(files);
+  const all = settings.job === "passages" ? [...files, ...base, ...against] : files;
+  const given = placeFiles(all);
+  const sourcesFrom = files.length + base.length;
+  const typed = typedArguments(given.slice(0, files.length), settings, given.slice(files.length, sourcesFrom), given.slice(sourcesFrom));
+  const bytes = sumBytes(all);
   const isTooLarge = bytes > maxBytes[settings.job];
   const run = () => {
     onProblem(null);
@@ -53,12 +57,14 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   };
   /** Returns the files that are read, and keeps the names of the others. */
   const takeReadable = (given: readonly NamedFile[]): readonly NamedFile[] => {
-    const { readable, pdf } = splitPdf(given);
-    if (pdf.length > 0) setUnread([...unread, ...pdf]);
+    const { readable, unread: others } = splitUnread(given);
+    if (others.length > 0) setUnread([...unread, ...others]);
     return readable;
   };
   const add = (added: readonly NamedFile[]) => {
-    const all = [...files, ...takeReadable(added)];
+    // A browser lists the files of a folder in any order.
+    const sorted = [...added].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const all = [...files, ...takeReadable(sorted)];
     setFiles(all);
     setSettings({ ...settings, job: suggestJob(all) });
   };
@@ -70,7 +76,7 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   return (
     <>
       <section class="card stack">
-        <FileDrop files={files} onAdd={add} onClear={clear} onProblem={onProblem} />
+        <FileDrop files={files} onAdd={add} onRemove={(file) => setFiles(files.filter((it) => it !== file))} onClear={clear} onProblem={onProblem} />
         {unread.length > 0 && <UnreadNote files={unread} />}
         <div class="line" role="radiogroup" aria-label={sayWeb(say, "web.job")}>
           {jobs.map((job) => (
@@ -97,7 +103,9 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
                 <input type="checkbox" checked={settings.reworded} onChange={(event) => setSettings({ ...settings, reworded: event.currentTarget.checked })} />
                 {sayWeb(say, "web.reworded")}
               </label>
-              <BaseChoice base={base} onChange={(all) => setBase(takeReadable(all))} />
+              <ExtraFiles label={say.text("drop.addBase")} files={base} onChange={(chosen) => setBase(takeReadable(chosen))} />
+              <ExtraFiles label={sayWeb(say, "web.addSources")} files={against} onChange={(chosen) => setAgainst(takeReadable(chosen))} />
+              {against.length > 0 && <p class="muted">{sayWeb(say, "web.sourcesOnly")}</p>}
             </>
           )}
           <label class="field">
@@ -134,34 +142,46 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
 }
 
 /** Says which files are not read, and why. */
-function UnreadNote({ files }: { files: readonly NamedFile[] }) {
+function UnreadNote({ files }: { files: readonly UnreadFile[] }) {
   const say = useWording();
-  const named = files.slice(0, shownFiles).map(({ name }) => name).join(", ");
-  const names = files.length > shownFiles ? `${named}, ${sayWeb(say, "web.moreFiles", { n: files.length - shownFiles })}` : named;
-  return <p class="note" role="alert">{sayWeb(say, "web.pdf", { names })}</p>;
+  const reasons = (["pdf", "export", "kind"] as const).filter((reason) => files.some((file) => file.reason === reason));
+  return (
+    <div class="note" role="alert">
+      {reasons.map((reason) => {
+        const names = files.filter((file) => file.reason === reason).map(({ name }) => name);
+        return <div key={reason}>{sayWeb(say, `web.unread.${reason}`, { names: names.join(say.language === "zh" ? "、" : ", ") })}</div>;
+      })}
+    </div>
+  );
 }
 
-/** A choice of files with text that all were given, and their names. */
-function BaseChoice({ base, onChange }: { base: readonly NamedFile[]; onChange: (base: readonly NamedFile[]) => void }) {
+interface ExtraFilesProps {
+  label: string;
+  files: readonly NamedFile[];
+  onChange: (files: readonly NamedFile[]) => void;
+}
+
+/** A choice of files besides the documents, and their names. */
+function ExtraFiles({ label, files, onChange }: ExtraFilesProps) {
   const say = useWording();
   return (
     <>
       <label class="button file">
-        {say.text("drop.addBase")}
+        {label}
         <input
           class="hidden"
           type="file"
           multiple
           accept={acceptedFiles}
           onChange={(event) => {
-            onChange([...base, ...nameFiles(event.currentTarget.files ?? [])]);
+            onChange([...files, ...nameFiles(event.currentTarget.files ?? [])]);
             event.currentTarget.value = "";
           }}
         />
       </label>
-      {base.length > 0 && (
+      {files.length > 0 && (
         <span>
-          {base.map(({ name }) => name).join(", ")}{" "}
+          {files.map(({ name }) => name).join(", ")}{" "}
           <button type="button" class="fold-button" onClick={() => onChange([])}>{say.text("drop.clear")}</button>
         </span>
       )}
@@ -172,11 +192,12 @@ function BaseChoice({ base, onChange }: { base: readonly NamedFile[]; onChange: 
 interface FileDropProps {
   files: readonly NamedFile[];
   onAdd: (files: readonly NamedFile[]) => void;
+  onRemove: (file: NamedFile) => void;
   onClear: () => void;
   onProblem: (problem: unknown) => void;
 }
 
-function FileDrop({ files, onAdd, onClear, onProblem }: FileDropProps) {
+function FileDrop({ files, onAdd, onRemove, onClear, onProblem }: FileDropProps) {
   const say = useWording();
   const [isOver, setOver] = useState(false);
   return (
@@ -208,16 +229,43 @@ function FileDrop({ files, onAdd, onClear, onProblem }: FileDropProps) {
             }}
           />
         </label>
+        <label class="button file">
+          {sayWeb(say, "web.chooseFolder")}
+          <input
+            class="hidden"
+            type="file"
+            {...{ webkitdirectory: true }}
+            onChange={(event) => {
+              onAdd(nameFolderFiles(event.currentTarget.files ?? []));
+              event.currentTarget.value = "";
+            }}
+          />
+        </label>
         {files.length > 0 && <button type="button" class="button" onClick={onClear}>{say.text("drop.clear")}</button>}
         {files.length > 0 && <span>{sayWeb(say, "web.files", { n: files.length, size: say.bytes(sumBytes(files)) })}</span>}
       </div>
-      {files.length > 0 && (
-        <ul class="names">
-          {files.slice(0, shownFiles).map(({ name, file }) => <li key={name}>{name} <span class="muted">{say.bytes(file.size)}</span></li>)}
-          {files.length > shownFiles && <li class="muted">{sayWeb(say, "web.moreFiles", { n: files.length - shownFiles })}</li>}
-        </ul>
-      )}
+      {files.length > 0 && <FileList files={files} onRemove={onRemove} />}
     </div>
+  );
+}
+
+/** The names of files, the first of them until all are wanted, each with a button that removes it. */
+function FileList({ files, onRemove }: { files: readonly NamedFile[]; onRemove: (file: NamedFile) => void }) {
+  const say = useWording();
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? files : files.slice(0, shownFiles);
+  return (
+    <ul class="names">
+      {shown.map((named) => (
+        <li key={named.name}>
+          {named.name} <span class="muted">{say.bytes(named.file.size)}</span>{" "}
+          <button type="button" class="fold-button" aria-label={sayWeb(say, "web.removeFile", { name: named.name })} title={sayWeb(say, "web.removeFile", { name: named.name })} onClick={() => onRemove(named)}>×</button>
+        </li>
+      ))}
+      {files.length > shown.length && (
+        <li><button type="button" class="fold-button" onClick={() => setWhole(true)}>{sayWeb(say, "web.moreFiles", { n: files.length - shown.length })}</button></li>
+      )}
+    </ul>
   );
 }
 
@@ -226,6 +274,9 @@ const shownFigures: Record<Job, readonly string[]> = {
   dedup: ["documents", "kept", "removed", "clusters", "rejected"],
   passages: ["documents", "passages", "pairs", "rejected"],
 };
+
+/** Documents of a search for passages are files, not rows. */
+const nameFigure = (job: Job, name: string): WebKey => (job === "passages" && name === "rejected" ? "web.figure.rejectedFiles" : (`web.figure.${name}` as WebKey));
 
 function RunResult({ ended, job }: { ended: EndedRun; job: Job }) {
   const say = useWording();
@@ -237,7 +288,7 @@ function RunResult({ ended, job }: { ended: EndedRun; job: Job }) {
       <section class="card stack">
         <h2>{sayWeb(say, "web.result")}</h2>
         <div class="stats">
-          {figures.map((name) => <Stat value={say.count(summary[name] as number)} label={sayWeb(say, `web.figure.${name}` as WebKey)} key={name} />)}
+          {figures.map((name) => <Stat value={say.count(summary[name] as number)} label={sayWeb(say, nameFigure(job, name))} key={name} />)}
           <Stat value={say.decimal(Number(summary["seconds"]), 1)} label={sayWeb(say, "web.figure.seconds")} />
         </div>
         <div class="line">

@@ -4,7 +4,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import "../design/design.css";
 import "./web.css";
 import { WordingContext, useWording } from "../components/basics";
+import { clarifyReason } from "../components/file-reason";
 import { Shell } from "../components/shell";
+import { FolderUnreadable } from "../console/document-files";
 import { Wording, type Language } from "../language/catalog";
 import { CompareSection } from "./compare";
 import { DictionaryMissing, Engine, EngineRefusal, MemoryExceeded, dictionaryFile } from "./engine";
@@ -46,16 +48,17 @@ function WebPage({ onLanguage }: { onLanguage: () => void }) {
   /** Grows when the dictionary arrives, so that what needed it is asked again. */
   const [attempt, setAttempt] = useState(0);
   const tool = { engine, onProblem: setProblem, attempt };
+  const open = (name: Section) => {
+    setProblem(null);
+    setSection(name);
+    history.replaceState(null, "", `#${name}`);
+  };
   return (
     <Shell
       title={sayWeb(say, "web.title")}
       sections={sections.map((name) => [name, sayWeb(say, `web.${name}`)] as const)}
       section={section}
-      onSection={(name) => {
-        setProblem(null);
-        setSection(name as Section);
-        history.replaceState(null, "", `#${name}`);
-      }}
+      onSection={(name) => open(name as Section)}
       onLanguage={onLanguage}
       footer={sayWeb(say, "web.private")}
       notice={
@@ -71,11 +74,24 @@ function WebPage({ onLanguage }: { onLanguage: () => void }) {
         />
       }
     >
+      {section === "learn" && (
+        <p class="line">
+          {sayWeb(say, "web.essays")} <button type="button" class="button" onClick={() => open("folder")}>{sayWeb(say, "web.essaysOpen")}</button>
+        </p>
+      )}
       {section === "learn" && <LearnSection {...tool} />}
       {section === "compare" && <CompareSection {...tool} />}
       {section === "folder" && <FolderSection {...tool} />}
     </Shell>
   );
+}
+
+/** Returns why something failed. A reason of a damaged file is one for those who gave it. */
+function sayProblem(say: Wording, problem: unknown): string {
+  if (problem instanceof MemoryExceeded) return sayWeb(say, "web.memoryExceeded");
+  if (problem instanceof FolderUnreadable) return sayWeb(say, "web.folderUnreadable", { name: problem.folder });
+  const message = problem instanceof Error ? problem.message : String(problem);
+  return clarifyReason(say, message);
 }
 
 interface NoticeProps {
@@ -108,7 +124,7 @@ function Notice({ engine, problem, isReady, onProblem, onDictionary }: NoticePro
     );
   }
   if (problem !== null) {
-    const message = problem instanceof MemoryExceeded ? sayWeb(say, "web.memoryExceeded") : problem instanceof Error ? problem.message : String(problem);
+    const message = sayProblem(say, problem);
     return (
       <p class="note" role="alert">
         <span lang={problem instanceof EngineRefusal ? "en" : undefined}>{message}</span>{" "}

@@ -23,6 +23,8 @@ before(async () => {
   place.write("question.txt", question);
   place.run("passages", ...Object.keys(essays), "--report", "whole.html");
   place.run("passages", ...Object.keys(essays), "--base", "question.txt", "--report", "left.html");
+  place.write("scan.docx", "no archive");
+  place.run("passages", ...Object.keys(essays), "scan.docx", "--report", "unread.html");
   open = await startService(place, "data");
   browser = await launch();
 });
@@ -225,4 +227,80 @@ test("the console leaves out a text at a click, from a file, and by a limit", { 
   await find();
   assert.equal(await entries(), 2);
   assert.deepEqual(page.faults, []);
+});
+
+/** Clicks a button, and returns what it saves. */
+async function saved(page, button) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(`button:has-text("${button}")`)]);
+  return readFileSync(await download.path(), "utf8");
+}
+
+const dataOf = (report) => /id="data">([^<]*)</.exec(report)[1];
+
+test("a copy of a report has no names, opens, and saves tables without names", { skip }, async () => {
+  for (const [locale, copy, pair, anonymous, told] of [["en-GB", "Save a copy without names", "Save this pair without names", /Document \d/, /numbers in the place of names/], ["zh-CN", "另存不含名称的副本", "保存这一对（不含名称）", /文档 \d/, /此副本以编号代替名称/]]) {
+    const page = await openPage(browser, place.url("unread.html"), { locale });
+    assert.match(await page.innerText("body"), /scan\.docx/);
+    await page.fill(".field input[type=text]", "fishermen, HALF past");
+    const report = await saved(page, copy);
+    assert.doesNotMatch(dataOf(report), /\.txt|scan\.docx|fishermen|half past|unread\.html/i);
+    assert.match(dataOf(report), /market/);
+    place.write("copy.html", report);
+    const opened = await openPage(browser, place.url("copy.html"), { locale });
+    await opened.waitForSelector(".sides mark");
+    const text = await opened.innerText("body");
+    assert.doesNotMatch(text, /\.txt|scan\.docx|Fishermen/);
+    assert.match(text, anonymous);
+    assert.match(text, told);
+    assert.match(text, /█████████/);
+    const table = await saved(opened, "CSV");
+    assert.doesNotMatch(table, /\.txt/);
+    assert.match(table, anonymous);
+    assert.deepEqual(opened.faults, []);
+    const one = await saved(page, pair);
+    assert.doesNotMatch(dataOf(one), /\.txt|Fishermen/);
+    assert.equal(JSON.parse(dataOf(one)).pairs.document.length, 1);
+    place.write("one.html", one);
+    const alone = await openPage(browser, place.url("one.html"), { locale });
+    await alone.waitForSelector(".sides mark");
+    assert.equal(await alone.locator(".side .entry").count(), 2);
+    assert.deepEqual([...alone.faults, ...page.faults], []);
+    for (const it of [page, opened, alone]) await it.context().close();
+  }
+});
+
+test("the console saves what it shows: names or none, and all files that are not compared", { skip }, async () => {
+  const files = Object.entries(essays).map(([name, text]) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text) }));
+  const unread = ["jakob.pages", "Thumbs.db"].map((name) => ({ name, mimeType: "application/octet-stream", buffer: Buffer.from("x") }));
+  const damaged = { name: "damaged.docx", mimeType: "application/octet-stream", buffer: Buffer.from("PK") };
+  const page = await openConsole(browser, open.url, { acceptDownloads: true }, "#/passages");
+  await page.waitForSelector(".drop");
+  await page.setInputFiles("input[type=file] >> nth=0", [...files, ...unread, damaged]);
+  await page.waitForSelector("text=4 documents");
+  await page.click(".button.strong:enabled");
+  await page.waitForSelector(".sides");
+  assert.match(await page.innerText("section[role=note]"), /3 of 7 files are not compared[^]*Thumbs\.db: files of this kind are not read[^]*damaged\.docx: the file is incomplete or damaged; ask for it again/);
+  const whole = await saved(page, "Save the report");
+  const { summary } = JSON.parse(dataOf(whole));
+  assert.deepEqual([summary.files, summary.unreadable.map((it) => it.file)], [7, ["Thumbs.db", "damaged.docx", "jakob.pages"]]);
+  assert.match(dataOf(whole), /ann\.txt/);
+  await page.click("button:has-text('Hide names')");
+  const hidden = dataOf(await saved(page, "Save the report without names"));
+  assert.doesNotMatch(hidden, /\.txt|\.pages|Thumbs|damaged/);
+  assert.match(hidden, /Document 1/);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
+test("printing shows whole texts, and the picture tells what it leaves out", { skip }, async () => {
+  const page = await openPage(browser, place.url("whole.html"), { viewport: { width: 900, height: 260 } });
+  const isCut = () => page.locator(".sides .text").evaluateAll((texts) => texts.map((it) => it.scrollHeight > it.clientHeight));
+  assert.ok((await isCut()).includes(true));
+  await page.emulateMedia({ media: "print" });
+  assert.deepEqual(await isCut(), [false, false]);
+  await page.emulateMedia({ media: "screen" });
+  assert.equal(await page.locator(".grid .note").count(), 0);
+  await setShare(page, 50);
+  assert.match(await page.innerText(".grid .note"), /^5 of 6 pairs are not shown/);
+  await page.context().close();
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { Place, launch, makeDocx, openConsole, skip, startService } from "./support.mjs";
+import { Place, dropPaths, launch, makeDocx, openConsole, skip, startService } from "./support.mjs";
 
 let browser, place, open;
 
@@ -71,16 +71,6 @@ after(async () => {
   place?.remove();
 });
 
-/** Drops a folder as a file manager does. */
-async function dropFolder(page, target, path) {
-  const { x, y, width, height } = await page.locator(target).first().boundingBox();
-  const session = await page.context().newCDPSession(page);
-  const data = { items: [], files: [path], dragOperationsMask: 1 };
-  for (const type of ["dragEnter", "dragOver", "drop"]) {
-    await session.send("Input.dispatchDragEvent", { type, x: x + width / 2, y: y + height / 2, data });
-  }
-}
-
 test("a dropped folder of 60 essays shows who shares what", { skip }, async () => {
   const page = await openConsole(browser, open.url, { acceptDownloads: true });
   // The address that a double click opens.
@@ -88,7 +78,7 @@ test("a dropped folder of 60 essays shows who shares what", { skip }, async () =
   await page.reload();
   await page.waitForSelector(".drop");
   const start = Date.now();
-  await dropFolder(page, ".drop", place.file(folder));
+  await dropPaths(page, ".drop", [place.file(folder)]);
   await page.waitForSelector("text=60 documents");
   assert.deepEqual(await page.locator("[role=alert]").allTextContents(), []);
   await page.click(".button.strong:enabled");

@@ -237,6 +237,16 @@ export function droppedFiles() {
   ];
 }
 
+/** Drops files and folders as a file manager does. */
+export async function dropPaths(page, target, paths) {
+  const { x, y, width, height } = await page.locator(target).first().boundingBox();
+  const session = await page.context().newCDPSession(page);
+  const data = { items: [], files: paths, dragOperationsMask: 1 };
+  for (const type of ["dragEnter", "dragOver", "drop"]) {
+    await session.send("Input.dispatchDragEvent", { type, x: x + width / 2, y: y + height / 2, data });
+  }
+}
+
 /** Fails if the page has faults or if axe finds one. `options` are those of axe. */
 export async function checkPage(page, what, options = {}) {
   assert.deepEqual(page.faults, [], what);

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { createServer as createVite } from "vite";
-import { Place, checkLooks, checkPage, droppedFiles, hostile, launch, makeDocx, openPage, program, sampleRows, skip as skipBrowser } from "./support.mjs";
+import { Place, checkLooks, checkPage, dropPaths, droppedFiles, hostile, launch, makeDocx, openPage, program, sampleRows, skip as skipBrowser } from "./support.mjs";
 
 const root = resolve(import.meta.dirname, "../../..");
 const folder = join(root, "target/web");
@@ -467,6 +467,59 @@ test("PDF files are left out, and the page says why", { skip }, async () => {
     await page.waitForSelector("[role=alert]");
     assert.match(await page.innerText("[role=alert]"), /almanac\.pdf is not read: it is a PDF file/);
     await page.context().close();
+  }
+});
+
+test("files and folders are dropped on a page that was opened from disk", { skip }, async () => {
+  const place = new Place();
+  try {
+    mkdirSync(place.file("class/b"), { recursive: true });
+    for (const name of ["one.txt", "two.txt", "class/3.txt", "class/b/4.txt"]) place.write(name, `${name} has a text of its own and some words that are in all of them`);
+    for (const name of ["class/desktop.ini", "jakob.pages", "Thumbs.db"]) place.write(name, "x");
+    const page = await openPage(browser, pathToFileURL(pageFile).href);
+    await page.click("button:has-text('compare files')");
+    await page.waitForSelector(".drop");
+    await dropPaths(page, ".drop", ["one.txt", "two.txt", "jakob.pages", "Thumbs.db"].map(place.file));
+    await page.waitForSelector(".drop ul.names li");
+    const names = async () => (await page.locator(".drop ul.names li").allInnerTexts()).map((it) => it.split(" ")[0]).sort();
+    assert.deepEqual(await names(), ["one.txt", "two.txt"]);
+    assert.match(await page.innerText("[role=alert]"), /jakob\.pages: not compared\. Export or save as \.docx\.[^]*Thumbs\.db: not compared, because/);
+    await dropPaths(page, ".drop", [place.file("class")]);
+    await page.waitForSelector(".drop ul.names li:nth-child(4)");
+    assert.deepEqual(await names(), ["class/3.txt", "class/b/4.txt", "one.txt", "two.txt"]);
+    await page.click("button[aria-label='Remove one.txt']");
+    assert.ok(!(await names()).includes("one.txt"));
+    assert.doesNotMatch(await page.innerText("code"), /one\.txt|jakob/);
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  } finally {
+    place.remove();
+  }
+});
+
+test("a folder is chosen with the button, and essays are compared with given sources", { skip }, async () => {
+  const place = new Place();
+  try {
+    mkdirSync(place.file("class"));
+    const shared = "a passage of more than twelve words that this essay has in common with a page of the web";
+    place.write("class/ann.txt", `An essay of one author says that ${shared}.`);
+    place.write("class/ben.txt", `An essay of another author says that ${shared}.`);
+    place.write("class/.DS_Store", "x");
+    place.write("web.txt", `On the web: ${shared}!`);
+    const page = await openPage(browser, url, { locale: "zh-CN" });
+    await page.click("#tab-folder");
+    await page.setInputFiles("input[webkitdirectory]", place.file("class"));
+    await page.waitForSelector(".drop ul.names li:nth-child(2)");
+    await page.setInputFiles("label:has-text('与可能的来源比较') input", place.file("web.txt"));
+    assert.match(await page.innerText("code"), /^lookalike passages class\/ann\.txt class\/ben\.txt --against web\.txt -o/);
+    await page.click(".button.strong:enabled");
+    await page.waitForSelector("a[download='passages.tsv']");
+    const table = (await save(page, "passages.tsv")).toString().trim().split("\n").slice(1).map((row) => row.split("\t").slice(0, 2).join());
+    assert.deepEqual(table, ["class/ann.txt,web.txt", "class/ben.txt,web.txt"]);
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  } finally {
+    place.remove();
   }
 });
 

@@ -202,3 +202,51 @@ test("reworded passages are counted with the similarity of the nearest one", asy
   assert.equal(sayReworded(new Wording("zh"), marks), "其中洗稿 2 处，相似度最高 0.511");
   assert.equal(sayReworded(new Wording("en"), [mark("verbatim", 1)]), "");
 });
+
+/** A report with names wherever one can stand. */
+const named = () => ({
+  kind: "passages", program: "1", created: "now", language: "en", a_later_field: "ann.txt",
+  summary: {
+    documents: 40, against: 0, passages: 3, pairs: 2, copying: 2, directed: false, sharing: 3, copied_tokens: 70, tokens: 700, files: 40,
+    base: { texts: 1, documents: 3, tokens: 9 }, common: { text: "Ann Lee and all", characters: 15, documents: 30 }, rejected: 1, unreadable_files: 1,
+    unreadable: [{ file: "ann.pages", reason: "'ann.pages' cannot be read" }], guessed_encodings: [{ encoding: "gb18030", files: 2, first: "ann.txt", names: ["ann.txt"] }], skipped_files: 2, first_of: "ann.txt",
+  },
+  written: [["report", "/home/ann/report.html"]],
+  pairs: {
+    total: 2, document: ["ben.txt", "cem.txt"], source: ["ann.txt", "ann.txt"], tokens: [100, 200], covered: [40, 50], copied: [30, 40], unit: ["words", "words"],
+    share: [0.3, 0.2], source_share: [0.3, 0.4], passages: [1, 2], longest: [30, 20], document_text: [1, 2], source_text: [0, 0],
+    marks: [[[0, 4, 0, 4, 12, 1, "verbatim"]], []], edits: [[[]], []], ids: ["ann.txt"],
+  },
+  texts: { text: ["By Ann\n Lee </script> x", "by ANN LEE, no. 20431", "nobody"], characters: [24, 20, 6] },
+});
+const numbered = (name) => `Document ${["ann.txt", "ben.txt", "cem.txt"].indexOf(name) + 1}`;
+
+test("a copy without names has none in any field, and keeps the places of passages", async () => {
+  const { makeBlackout, readData, removeNames, replaceData, splitWords } = await load("passages/report-copy.ts");
+  const { writePairs } = await load("passages/pair-table.ts");
+  const copy = removeNames(named(), { language: "en", nameOf: numbered, words: splitWords("Ann Lee, 20431;") });
+  assert.doesNotMatch(JSON.stringify(copy), /ann|\.txt|\.pages|Lee|20431/i);
+  assert.deepEqual([copy.without_names, copy.format, copy.version, copy.pairs.total], [true, "lookalike-report", 1, 2]);
+  assert.deepEqual([copy.pairs.document, copy.pairs.source], [["Document 2", "Document 3"], ["Document 1", "Document 1"]]);
+  const lengths = ({ pairs, texts }) => pairs.document.map((_, at) => [pairs.document_text[at], pairs.source_text[at]].map((text) => texts.text[text].length));
+  assert.deepEqual(lengths(copy), lengths(named()));
+  assert.deepEqual([copy.summary.unreadable_files, copy.summary.files, copy.summary.unreadable], [1, 40, []]);
+  assert.match(writePairs(copy, (name) => name), /Document 2,Document 1/);
+  // Without words, texts stay.
+  assert.equal(removeNames(named(), { language: "en", nameOf: numbered, words: [] }).texts.text[2], "nobody");
+  const page = replaceData('<p>x</p><script type="application/json" id="data">{"kind":"old"}</script><script>y</script>', copy);
+  assert.deepEqual(readData(page), JSON.parse(JSON.stringify(copy)));
+  assert.equal(page.match(/<\/script>/g).length, 2);
+  assert.deepEqual(splitWords(" 李明，王芳；a b \n"), ["李明", "王芳", "a b"]);
+  assert.equal(makeBlackout(["Zoé", "a.b"])("ZOÉ, Zoe\u0301s, a.b, aXb"), "███, ████s, ███, aXb");
+});
+
+test("a copy of one pair has its two texts alone", async () => {
+  const { removeNames } = await load("passages/report-copy.ts");
+  const copy = removeNames(named(), { language: "zh", nameOf: numbered, words: ["nobody"], pair: 1 });
+  assert.equal(copy.texts.text.length, 2);
+  assert.deepEqual([copy.pairs.total, copy.pairs.document, copy.pairs.source], [1, ["Document 3"], ["Document 1"]]);
+  assert.deepEqual([copy.texts.text[copy.pairs.document_text[0]], copy.texts.text[copy.pairs.source_text[0]]], ["██████", named().texts.text[0]]);
+  assert.deepEqual([copy.summary.documents, copy.summary.pairs, copy.summary.common, copy.summary.unreadable_files], [2, 1, null, 0]);
+  assert.doesNotMatch(JSON.stringify(copy), /\.txt|ben/);
+});

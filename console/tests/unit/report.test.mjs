@@ -152,7 +152,9 @@ test("files become documents, in any of the encodings", async () => {
   const bytes = (text) => new TextEncoder().encode(text);
   const read = (name, content) => readFile(name, content, () => assert.fail(`${name} is read here`));
   assert.deepEqual((await read("a.txt", bytes("\ufefftext"))).documents, [{ id: "a.txt", text: "text" }]);
-  assert.deepEqual((await read("a.txt", new Uint8Array([0xce, 0xc4, 0xd5, 0xc2]))).documents, [{ id: "a.txt", text: "文章" }]);
+  const guessed = await read("a.txt", new Uint8Array([0xce, 0xc4, 0xd5, 0xc2]));
+  assert.deepEqual([guessed.documents, guessed.guessed], [[{ id: "a.txt", text: "文章" }], [{ name: "a.txt", encoding: "gb18030" }]]);
+  assert.deepEqual((await read("a.txt", bytes("text"))).guessed, []);
   assert.deepEqual((await read("a.txt", new Uint8Array([0xff, 0xfe, 0x00, 0x4e]))).documents, [{ id: "a.txt", text: "一" }]);
   assert.deepEqual((await read("a.txt", new Uint8Array([0x41, 0xff, 0xff]))).bad, [{ name: "a.txt", line: 0, reason: "encoding" }]);
   const rows = await read("r.jsonl", bytes('{"id":7,"text":"x"}\n\n{"text":"y"}\n{"id":"z"}\n[1]\n'));
@@ -190,14 +192,57 @@ test("a dropped folder gives its files with their paths, and none that a system 
   const { findDroppedFiles } = await load("console/document-files.ts");
   const file = (path) => ({ isFile: true, name: path.split("/").at(-1), fullPath: path, file: (resolve) => resolve(new File(["x"], path.split("/").at(-1))) });
   // A browser answers with some of the entries at a time.
-  const folder = (path, ...portions) => ({ isFile: false, name: path.split("/").at(-1), fullPath: path, createReader: () => ({ readEntries: (resolve) => resolve(portions.shift() ?? []) }) });
+  const folder = (path, ...portions) => ({ isFile: false, isDirectory: true, name: path.split("/").at(-1), fullPath: path, createReader: () => ({ readEntries: (resolve) => resolve(portions.shift() ?? []) }) });
   const inner = folder("/essays/b", [file("/essays/b/1.txt"), file("/essays/b/Thumbs.db")]);
   const essays = folder("/essays", [file("/essays/1.txt"), file("/essays/.DS_Store")], [inner, file("/essays/~$2.docx"), file("/essays/2.docx")]);
-  const item = (entry) => ({ webkitGetAsEntry: () => entry });
+  const item = (entry) => ({ kind: "file", webkitGetAsEntry: () => entry, getAsFile: () => (entry.isFile ? new File(["x"], entry.name) : null) });
   const found = await findDroppedFiles({ items: [item(essays), item(file("/3.txt"))], files: [] });
   assert.deepEqual(found.map((it) => it.name), ["essays/1.txt", "essays/b/1.txt", "essays/2.docx", "3.txt"]);
   const plain = await findDroppedFiles({ items: [], files: [new File(["x"], "4.txt")] });
   assert.deepEqual(plain.map((it) => it.name), ["4.txt"]);
+});
+
+test("a file is taken where its entry cannot be read, and a folder by its handle", async () => {
+  const { findDroppedFiles, FolderUnreadable } = await load("console/document-files.ts");
+  const fail = (_, reject) => reject(new DOMException("A URI supplied to the API was malformed", "EncodingError"));
+  const plain = { kind: "file", webkitGetAsEntry: () => ({ isFile: true, name: "a.txt", file: fail }), getAsFile: () => new File(["x"], "a.txt") };
+  assert.deepEqual((await findDroppedFiles({ items: [plain], files: [] })).map((it) => it.name), ["a.txt"]);
+  const file = (name) => ({ kind: "file", name, getFile: async () => new File(["x"], name) });
+  const folder = (name, ...entries) => ({ kind: "directory", name, async *values() { yield* entries; } });
+  const handle = folder("essays", file("1.txt"), file(".DS_Store"), folder("b", file("1.txt"), file("Thumbs.db")));
+  const dropped = (getAsFileSystemHandle) => {
+    const entry = { isFile: false, isDirectory: true, name: "essays", createReader: () => ({ readEntries: fail }) };
+    return { items: [{ kind: "file", webkitGetAsEntry: () => entry, getAsFile: () => null, ...(getAsFileSystemHandle && { getAsFileSystemHandle }) }], files: [] };
+  };
+  assert.deepEqual((await findDroppedFiles(dropped(async () => handle))).map((it) => it.name), ["essays/1.txt", "essays/b/1.txt"]);
+  for (const way of [undefined, async () => null, async () => Promise.reject(new Error("denied"))]) {
+    await assert.rejects(findDroppedFiles(dropped(way)), (problem) => problem instanceof FolderUnreadable && problem.folder === "essays");
+  }
+});
+
+test("a folder that is chosen gives its files with their paths, and none that a system has left there", async () => {
+  const { nameFolderFiles } = await load("console/document-files.ts");
+  const files = ["essays/1.txt", "essays/.DS_Store", "essays/b/Thumbs.db", "essays/b/~$1.docx", "essays/b/1.docx"];
+  const named = nameFolderFiles(files.map((webkitRelativePath) => ({ webkitRelativePath, name: webkitRelativePath.split("/").at(-1) })));
+  assert.deepEqual(named.map((it) => it.name), ["essays/1.txt", "essays/b/1.docx"]);
+});
+
+test("a report of the console names the files that it could not read, and encodings that it guessed", async () => {
+  const { addUnread } = await load("console/passages.tsx");
+  const read = (files, bad, guessed = []) => ({ documents: [], bad, guessed, files });
+  const bad = [{ name: "jakob.pages", line: 0, reason: "kind" }, { name: "r.jsonl", line: 3, reason: "json" }, { name: "b.docx", line: 0, reason: "service", message: "'b.docx' cannot be read: no text" }];
+  const summary = addUnread({ documents: 3, rejected: 0, unreadable_files: 0, unreadable: [], guessed_encodings: [] }, [read(5, bad, [{ name: "old.txt", encoding: "gb18030" }]), read(1, [], [{ name: "q.txt", encoding: "gb18030" }])]);
+  assert.deepEqual([summary.files, summary.unreadable_files, summary.rejected], [6, 2, 3]);
+  assert.deepEqual(summary.unreadable.map((it) => it.file), ["jakob.pages", "b.docx"]);
+  assert.match(summary.unreadable[0].reason, /^files of this kind are not read/);
+  assert.deepEqual(summary.guessed_encodings, [{ encoding: "gb18030", files: 2, first: "old.txt", names: ["old.txt", "q.txt"] }]);
+});
+
+test("a damaged archive is told in words for everybody", async () => {
+  const { clarifyReason } = await load("components/file-reason.tsx");
+  const { Wording } = await load("language/catalog.ts");
+  assert.equal(clarifyReason(new Wording("en"), "'b.docx' cannot be read: invalid Zip archive: Could not find EOCD"), "'b.docx' cannot be read: the file is incomplete or damaged; ask for it again");
+  assert.match(clarifyReason(new Wording("zh"), "invalid Zip archive: Could not find EOCD"), /^文件不完整或已损坏/);
 });
 
 test("the fill of a window is the time between its oldest and its newest document", async () => {

@@ -185,12 +185,20 @@ test("arguments are those that a user types, and files cannot be taken for optio
   assert.doesNotMatch(beside("dedup"), /question/);
 });
 
-test("PDF files are set aside, and runs have a limit of memory below that of a module", async () => {
-  const { pageArguments, splitPdf } = await load("folder-run.ts");
+test("sources are options, and documents are compared with them", async () => {
+  const { placeFiles, typedArguments, usualSettings, writeCommandLine } = await load("folder-run.ts");
+  const given = placeFiles(["a.txt", "question.txt", "book.docx", "web.html"].map((name) => ({ name, file: new Blob(["x"]) })));
+  const typed = typedArguments(given.slice(0, 1), { ...usualSettings, job: "passages" }, given.slice(1, 2), given.slice(2));
+  assert.equal(writeCommandLine(typed), "lookalike passages a.txt --against book.docx web.html -o passages.tsv --report report.html --min-length 12 --base question.txt");
+});
+
+test("files that a page does not read are set aside with the reason, and runs have a limit of memory below that of a module", async () => {
+  const { pageArguments, splitUnread } = await load("folder-run.ts");
   const file = new Blob(["x"]);
-  const { readable, pdf } = splitPdf(["a.pdf", "b.txt", "folder/C.PDF", "pdf", "d.pdf.jsonl"].map((name) => ({ name, file })));
-  assert.deepEqual(pdf.map(({ name }) => name), ["a.pdf", "folder/C.PDF"]);
-  assert.deepEqual(readable.map(({ name }) => name), ["b.txt", "pdf", "d.pdf.jsonl"]);
+  const names = ["a.pdf", "b.txt", "folder/C.PDF", "d.pdf.jsonl", "jakob.pages", "old.DOC", "Thumbs.db", "pdf", "rows.jsonl.gz", "x.docx"];
+  const { readable, unread } = splitUnread(names.map((name) => ({ name, file })));
+  assert.deepEqual(unread.map(({ name, reason }) => `${name} ${reason}`), ["a.pdf pdf", "folder/C.PDF pdf", "jakob.pages export", "old.DOC export", "Thumbs.db kind", "pdf kind"]);
+  assert.deepEqual(readable.map(({ name }) => name), ["b.txt", "d.pdf.jsonl", "rows.jsonl.gz", "x.docx"]);
   const given = pageArguments(["dedup", "a.jsonl"], "zh");
   const [, mebibytes] = /^(\d+)Mi$/.exec(given[given.indexOf("--memory") + 1]);
   assert.ok(Number(mebibytes) * 2 ** 20 < 2 ** 32, mebibytes);
