@@ -343,7 +343,7 @@ def test_statements_of_the_page(connection, monkeypatch, page):
         results.append(([column[0] for column in cursor.description], cursor.fetchall()))
         # Each block has a result with rows.
         assert results[-1][1], block
-    assert (len(results), tables) == (5, 4)
+    assert (len(results), tables) == (5, 3)
     (removed,) = connection.execute("SELECT (SELECT count(*) FROM posts) - (SELECT count(*) FROM clean)").fetchone()
     counted = next(result for names, result in results if names == ["removed"])
     assert counted == [(removed,)] and removed > 20

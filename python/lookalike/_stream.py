@@ -140,7 +140,7 @@ def _check_document(text: Any, id: Any, time: Any, place: str = "") -> None:
     """Refuses a text, an id or a time of a wrong type."""
     if not isinstance(text, str):
         arguments.refuse_type(f"{place}text", text, "a string")
-    is_number = isinstance(id, numbers.Integral) and -(2**63) <= id < 2**63
+    is_number = isinstance(id, numbers.Integral) and -(2**63) <= int(id) < 2**63
     if not (id is None or isinstance(id, str) or is_number):
         arguments.refuse_type(f"{place}id", id, "a string, for example with str(id), or a whole number of 64 bits")
     if not (time is None or isinstance(time, numbers.Real)):
