@@ -101,13 +101,13 @@ def test_near_duplicates_are_those_of_the_command(connection, command, tmp_path,
     assert [kind[:2] for kind in types] == [("id", id_type), ("kept", id_type), ("similarity", "DOUBLE"), ("method", "VARCHAR")]
 
 
-@pytest.mark.parametrize("options", [(0.5,), (0.9,), (0.75, "characters-3"), (0.6, "jieba"), (1, "words-1")])
+@pytest.mark.parametrize("options", [(0.5,), (0.9,), (0.75, "characters-3"), (0.6, "jieba"), (1, "words-1"), (0.75, "default", "off"), (0.75, "default", "learn")])
 def test_options_are_those_of_the_command(connection, command, tmp_path, news, options):
     made = made_documents(500, seed=2)
     for rows in (news, made, read_jsonl(ROOT / "examples/forms.jsonl")):
         rows = sorted(({"id": str(row["id"]), "text": row["text"]} for row in rows), key=lambda row: row["id"])
         fill(connection, rows)
-        given = [item for name, value in zip(("--threshold", "--recipe"), options) for item in (name, value)]
+        given = [item for name, value in zip(("--threshold", "--recipe", "--forms"), options) for item in (name, value)]
         expected = removed_by_command(command, rows, tmp_path, *given)
         arguments = ", ".join(map(repr, options))
         query = f"SELECT unnest(near_duplicates(id, body, {arguments}), max_depth := 2) FROM posts"
@@ -253,7 +253,9 @@ def test_columns_with_missing_values_have_results_elsewhere(connection, threads)
     [
         ("SELECT near_duplicates(id, body, 1.5) FROM posts", "near_duplicates: .*1.5"),
         ("SELECT near_duplicates(id, body, 0) FROM posts", "near_duplicates: .*0"),
-        ("SELECT near_duplicates(id, body, 0.8, 'nonsense') FROM posts", "near_duplicates: .*nonsense"),
+        # A query reads no recipe from a file, so that the message offers none.
+        ("SELECT near_duplicates(id, body, 0.8, 'nonsense') FROM posts", "near_duplicates: .*nonsense.*jieba-search$"),
+        ("SELECT near_duplicates(id, body, 0.8, 'default', 'none') FROM posts", "forms is 'none': give 'learn' or 'off'"),
         ("SELECT near_duplicates(NULL::BIGINT, body) FROM posts", "near_duplicates: the document '.*' has no id"),
         ("SELECT near_duplicates(id, body, id / 10.0) FROM posts", "threshold 0.[12] and .* 0.[12] .*give all rows"),
         ("SELECT simhash(body, 'nonsense') FROM posts", "simhash: .*nonsense"),
@@ -277,6 +279,27 @@ def test_table_function_takes_expressions_and_views(connection, news):
     assert sorted(swapped) == sorted(expected)
     unnamed = connection.execute("WITH chosen AS (FROM posts) FROM lookalike.near_duplicates(chosen, body, id)").fetchall()
     assert unnamed == expected
+
+
+@pytest.mark.parametrize("columns", ["'body', 'id'", "body, 'id'", "body, 7"])
+def test_names_of_columns_in_quotes_are_refused(connection, news, columns):
+    fill(connection, news)
+    id = columns.rpartition(", ")[2].strip("'")
+    message = f"near_duplicates: all {len(news)} rows have the id '{id}': .*without quotes"
+    for options in ("", ", 0.8", ", 0.8, 'words-1'", ", 0.8, 'words-1', 'off'"):
+        with pytest.raises(duckdb.Error, match=message):
+            connection.execute(f"FROM lookalike.near_duplicates('posts', {columns}{options})").fetchall()
+    # A table with one document, or with none, has results.
+    for condition in ("id = 'en-bridge-1'", "false"):
+        connection.execute(f"CREATE OR REPLACE VIEW few AS FROM posts WHERE {condition}")
+        assert connection.execute("FROM lookalike.near_duplicates('few', body, id)").fetchall() == []
+
+
+def test_forms_are_off_in_the_macro_too(connection):
+    connection.execute(f"CREATE TABLE offers AS FROM '{ROOT}/examples/forms.jsonl'")
+    count = "SELECT count(*) FROM lookalike.near_duplicates('offers', text, id{})"
+    assert connection.execute(count.format("")).fetchone() == (7,)
+    assert connection.execute(count.format(", NULL, NULL, 'off'")).fetchone() == (29,)
 
 
 def test_file_of_a_database_is_free_again(connect, tmp_path):
@@ -320,7 +343,7 @@ def test_statements_of_the_page(connection, monkeypatch, page):
         results.append(([column[0] for column in cursor.description], cursor.fetchall()))
         # Each block has a result with rows.
         assert results[-1][1], block
-    assert (len(results), tables) == (5, 4)
+    assert (len(results), tables) == (5, 3)
     (removed,) = connection.execute("SELECT (SELECT count(*) FROM posts) - (SELECT count(*) FROM clean)").fetchone()
     counted = next(result for names, result in results if names == ["removed"])
     assert counted == [(removed,)] and removed > 20

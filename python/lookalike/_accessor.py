@@ -21,12 +21,11 @@ class RowsAccessor:
         return dedup(self._rows, **options)
 
     def unique(self, **options: Any) -> Any:
-        """Returns the kept rows of :meth:`dedup`, with their type."""
+        """Returns the kept rows of :meth:`dedup`, with their type. Rows without a text are left out."""
         return self.dedup(**options).kept
 
     def is_duplicate(self, **options: Any) -> Any:
-        """Returns a column with True for each row that :meth:`dedup` removes. Rows that are not valid are not
-        duplicates."""
+        """Returns a column with True for each row that :meth:`dedup` removes, and False for a row without a text."""
         removed = np.zeros(len(self._rows), dtype=bool)
         removed[self.dedup(**options).removed["position"].to_numpy()] = True
         return self._column(removed)

@@ -19,10 +19,19 @@ _MOST_THREADS = 1024
 
 def refuse(name: str, value: Any, wanted: str) -> NoReturn:
     """Raises a SettingError that names the argument, its value and the accepted values."""
+    raise SettingError(_refusal(name, value, wanted))
+
+
+def refuse_type(name: str, value: Any, wanted: str) -> NoReturn:
+    """Raises a TypeError that names the argument, its value and the accepted types."""
+    raise TypeError(_refusal(name, value, wanted))
+
+
+def _refusal(name: str, value: Any, wanted: str) -> str:
     shown = repr(value)
     if len(shown) > 60:
         shown = f"of the type {type(value).__name__}"
-    raise SettingError(f"{name} is {shown}: give {wanted}")
+    return f"{name} is {shown}: give {wanted}"
 
 
 def needed(name: str, value: Any, wanted: str) -> Any:

@@ -16,6 +16,7 @@ from ._choices import Cut, IdField
 from ._data import Names, make_rereadable, select, stream_of, with_texts
 from ._errors import SettingError
 from ._ids import located, named_ids
+from ._keywords import suggest_keywords
 from ._messages import in_words_of_python
 from ._progress import teller
 from ._result_tables import pandas_of, polars_of
@@ -121,6 +122,7 @@ class Decontaminated:
         )
 
 
+@suggest_keywords
 def decontaminate(
     data: Any,
     benchmarks: Benchmarks,

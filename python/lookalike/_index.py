@@ -14,6 +14,7 @@ from ._choices import Candidates, IdField, Measure, Unit
 from ._data import Names, stream_of
 from ._files import FilePath, fingerprint_reading, parquet_input, whole_codes
 from ._ids import IdColumn, named_ids
+from ._keywords import suggest_keywords
 from ._messages import in_words_of_python
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._words import counted
@@ -55,6 +56,7 @@ class Index:
         return cls(path)
 
     @classmethod
+    @suggest_keywords
     def build(
         cls,
         path: FilePath,
@@ -120,6 +122,7 @@ class Index:
         self.summary = json.loads(_engine.index_remove(self.path, named, arguments.threads(threads)))
         return self.summary
 
+    @suggest_keywords
     def search(
         self,
         queries: Any,
@@ -142,7 +145,8 @@ class Index:
         0. ``match`` is the id of a row of the index as a string, because an index stores ids as strings.
 
         ``queries`` are documents as in :func:`dedup`, an array of fingerprints, or one text. By ``threshold`` or
-        ``verify``, the matches are those that :func:`pairs` finds. ``nearest`` lists so many matches
+        ``verify``, the matches are those that :func:`pairs` finds with the same recipe; only the forms of the recipe keep
+        documents apart. ``nearest`` lists so many matches
         of a query, ``first`` the one that was added first, and ``limit`` at most so many, with a column ``truncated``.
         """
         listed = [queries] if isinstance(queries, str) else queries

@@ -1,12 +1,12 @@
-"""Messages of the engine about index directories, with the arguments of Python in place of the options of the command."""
+"""Messages of the engine in words of Python: arguments in place of options of the command, and calls as remedies."""
 
 from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from typing import Iterator
+from typing import Any, Iterator, Optional
 
-from ._errors import LookalikeError
+from ._errors import InputError, LookalikeError
 
 #: Options that have another name or another value in Python.
 _ARGUMENTS = {
@@ -35,6 +35,33 @@ def in_words_of_python() -> Iterator[None]:
         if reworded == told:
             raise
         raise type(error)(reworded) from None
+
+
+@contextmanager
+def with_remedies(data: Any) -> Iterator[None]:
+    """Raises the errors of the block about columns of the data with a call that helps."""
+    try:
+        yield
+    except InputError as error:
+        told = str(error)
+        remedy = _remedy(told, data)
+        if remedy is None:
+            raise
+        raise type(error)(f"{told}: {remedy}") from None
+
+
+_MISSING_COLUMN = re.compile(r"data has no column `([^`]*)` among ")
+
+
+def _remedy(message: str, data: Any) -> Optional[str]:
+    """Returns what helps against an error about columns, or None if its message says all."""
+    if message.endswith("which cannot be used as text"):
+        return "convert it to strings, for example with `.astype(str)` in pandas"
+    missing = _MISSING_COLUMN.match(message)
+    index_names = getattr(getattr(data, "index", None), "names", None) or ()
+    if missing and missing[1] in index_names:
+        return f"`{missing[1]}` is the index of the frame: use `frame.reset_index()`"
+    return None
 
 
 def python_words(message: str) -> str:

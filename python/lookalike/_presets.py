@@ -47,8 +47,11 @@ class Preset:
         return [(step, self.probability(step)) for step in steps]
 
     def dedup(self, data: Any, **settings: Any) -> Deduplicated:
-        """Runs :func:`dedup` with this recipe and threshold; every pair is verified."""
-        return dedup(data, **{"recipe": self.recipe, "threshold": self.threshold, **settings})
+        """Runs :func:`dedup` with this recipe and threshold, by similarity alone; every pair is verified.
+
+        The pipeline keeps no filled forms apart, so ``forms`` is "off" unless the settings say otherwise.
+        """
+        return dedup(data, **{"recipe": self.recipe, "threshold": self.threshold, "forms": "off", **settings})
 
     def __str__(self) -> str:
         head = f"{self.name}: {self.bands} bands of {self.rows} rows, {self.features}"

@@ -19,6 +19,8 @@ from ._choices import Candidates, IdField, Measure, Method, Unit
 from ._data import Names, make_rereadable, refuse_added, select, stream_of, with_added
 from ._errors import InputError, SettingError
 from ._ids import IdColumn, located, name_by_ids, named_ids
+from ._keywords import suggest_keywords
+from ._messages import with_remedies
 from ._paths import FilePath, read_source
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
@@ -60,12 +62,13 @@ class Deduplicated:
     kept_rows: np.ndarray
     #: A table ``id, kept, similarity, method, threshold, cluster, source, row, kept_source, kept_row, position,
     #: kept_position``: every removed row with its most similar kept row. Rows count from 1 within ``data`` or
-    #: ``against``, positions from 0. Ids have the type of their column.
+    #: ``against``, positions from 0. Ids have the type of their column. A row without an id has None, or ``data:ROW`` in a
+    #: column of strings.
     removed: pa.Table
     #: A table ``id, cluster, representative, similarity, kept, source, row, position`` of all rows in clusters of
-    #: two or more.
+    #: two or more; a document that is alone is not in it.
     clusters: pa.Table
-    #: Rows that are not valid: pairs of a row number from 0 and a reason.
+    #: Rows that are not valid: pairs of a position, from 0, and a reason. Messages count rows from 1.
     rejected: list[tuple[int, str]]
     #: Summary of the run, as ``lookalike dedup --json`` prints it; ``missing_ids`` counts the rows of the data that
     #: have no id.
@@ -110,8 +113,14 @@ class Deduplicated:
         summary = self.summary
         return (
             f"<Deduplicated {counted(summary['documents'], 'document')}: {summary['kept']} kept, {summary['removed']} removed "
-            f"in {counted(summary['clusters'], 'cluster')}{omissions(self.rejected, self.missing_ids)}>"
+            f"in {counted(summary['clusters'], 'cluster')}{self._kept_apart()}"
+            f"{omissions(self.rejected, self.missing_ids)}>"
         )
+
+    def _kept_apart(self) -> str:
+        """Returns how many kept documents a run without forms removes, if it is known and not 0."""
+        number = (self.summary.get("forms") or {}).get("kept_apart")
+        return f", {number} kept apart by forms" if number else ""
 
     def _repr_html_(self) -> str:
         return _notebook.page(
@@ -137,7 +146,7 @@ class Pairs(ResultTable):
     #: A table ``a, b, similarity, a_source, a_row, b_source, b_row, a_position, b_position``, sorted by position.
     #: Rows count from 1 within ``data`` or ``against``, positions from 0.
     pairs: pa.Table
-    #: Rows that are not valid: pairs of a row number from 0 and a reason.
+    #: Rows that are not valid: pairs of a position, from 0, and a reason. Messages count rows from 1.
     rejected: list[tuple[int, str]]
     #: Summary of the run, as ``lookalike pairs --json`` prints it; ``missing_ids`` counts the rows of the data that
     #: have no id.
@@ -168,6 +177,7 @@ def _rejected_html(rejected: list[tuple[int, str]]) -> str:
     return _notebook.table(["rejected row", "reason"], rejected[:_SHOWN_ROWS])
 
 
+@suggest_keywords
 def dedup(
     data: Any = None,
     *,
@@ -273,7 +283,7 @@ def dedup(
     data = make_rereadable(read_source(data, source))
     refuse_added(data, fields)
     inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
-    with teller(progress) as report_progress:
+    with teller(progress) as report_progress, with_remedies(data):
         found = _engine.dedup(inputs.data, inputs.against, options, components, members, report_progress)
     added = None
     if fields:
@@ -297,6 +307,7 @@ def dedup(
     )
 
 
+@suggest_keywords
 def pairs(
     data: Any = None,
     *,
@@ -348,8 +359,9 @@ def pairs(
     )  # fmt: skip
     listed_copies = _name_listed_copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
     arguments.truth("apart", apart)
-    inputs = _Inputs(read_source(data, source), against, options["reading"]["text"], id, features, strict)
-    with teller(progress) as report_progress:
+    data = read_source(data, source)
+    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
+    with teller(progress) as report_progress, with_remedies(data):
         found = _engine.pairs(inputs.data, inputs.against, options, listed_copies, apart, report_progress)
     return Pairs(
         pairs=located(found["pairs"], [("a", "a_"), ("b", "b_")], inputs.ids),
@@ -358,6 +370,7 @@ def pairs(
     )
 
 
+@suggest_keywords
 def learn_forms(
     data: Any,
     path: Union[str, "os.PathLike[str]"],
@@ -387,8 +400,9 @@ def learn_forms(
     12
     """
     options = _run_options(text=text, recipe=recipe, threshold=threshold, within=within, strict=strict, threads=threads)
-    inputs = _Inputs(read_source(data, source), None, options["reading"]["text"], None, None, strict)
-    with teller(progress) as report_progress:
+    data = read_source(data, source)
+    inputs = _Inputs(data, None, options["reading"]["text"], None, None, strict)
+    with teller(progress) as report_progress, with_remedies(data):
         summary = _engine.learn_forms(inputs.data, options, os.fspath(path), report_progress)
     learned: dict[str, Any] = json.loads(summary)
     return learned

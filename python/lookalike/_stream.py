@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 import json
+import numbers
 from typing import Any, Iterable, Mapping, Optional, Union
 
 from . import _arguments as arguments
 from . import _engine
 from ._choices import Candidates, Measure, Method, Unit
+from ._errors import InputError
 from ._files import FilePath
+from ._keywords import suggest_keywords
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._run import Window, window_of
 from ._words import counted
@@ -19,7 +22,7 @@ class Stream(_engine.StreamBase):
     """Checks documents one after another and keeps those that are new, as a collection of the service does.
 
     A document is kept if no kept one before it, within the ``window``, matches it; matches are verified. The other
-    arguments are those of :func:`dedup`. Times are seconds since 1970 or datetimes, of which those without a zone are
+    arguments are those of :func:`dedup`. A stream learns no forms; a table of forms is a part of its ``recipe``. Times are seconds since 1970 or datetimes, of which those without a zone are
     UTC; a document without a time has that of the clock. The window moves with the newest time of a document, which is
     held back to the clock plus ``skew`` seconds. With ``refresh``, a duplicate renews the window of its original. With
     ``window_documents`` in place of ``window``, a document is compared with the kept ones among so many before it.
@@ -37,6 +40,7 @@ class Stream(_engine.StreamBase):
     'kept'
     """
 
+    @suggest_keywords
     def __new__(
         cls,
         *,
@@ -67,18 +71,33 @@ class Stream(_engine.StreamBase):
     recipe: Recipe
     _settings: dict[str, Any]
 
+    def insert(self, text: str, id: Union[int, str, None] = None, time: Any = None) -> _engine.StreamVerdict:
+        """Checks a document and inserts it, in one atomic step. Without an id its id is its seq."""
+        try:
+            return super().insert(text, id, time)
+        except TypeError:
+            _check_document(text, id, time)
+            raise
+
+    def query(self, text: str, id: Union[int, str, None] = None, time: Any = None) -> _engine.StreamVerdict:
+        """Checks a document without inserting it."""
+        try:
+            return super().query(text, id, time)
+        except TypeError:
+            _check_document(text, id, time)
+            raise
+
     def insert_many(
         self, documents: Iterable[Union[str, Mapping[str, Any]]]
     ) -> list[_engine.StreamVerdict]:
-        """Inserts texts, or dictionaries ``{"text", "id", "time"}``, in order, and returns their verdicts."""
+        """Inserts texts, or dictionaries ``{"text", "id", "time"}``, in order, and returns their verdicts.
+
+        All documents are checked before the first one is inserted.
+        """
         if isinstance(documents, (str, bytes, Mapping)):
             arguments.refuse("documents", documents, "a list of texts or of dictionaries; insert takes a single text")
-        return [
-            self.insert(one)
-            if isinstance(one, str)
-            else self.insert(one["text"], one.get("id"), one.get("time"))
-            for one in documents
-        ]
+        fields = [_fields_of(one, f"documents[{position}]") for position, one in enumerate(documents)]
+        return [self.insert(*document) for document in fields]
 
     def save(self, path: FilePath) -> None:
         """Writes the kept documents with all settings to a file (Arrow IPC), which appears when it is complete."""
@@ -102,6 +121,32 @@ class Stream(_engine.StreamBase):
         return f"<Stream of {counted(len(self), 'kept document')} of {self.seq}>"
 
 
+def _fields_of(document: Any, place: str) -> tuple[str, Any, Any]:
+    """Returns the text, the id and the time of a document, and refuses what `Stream.insert` cannot take."""
+    if not isinstance(document, Mapping):
+        _check_document(document, None, None, f"{place}: ")
+        return document, None, None
+    unknown = [name for name in document if name not in ("text", "id", "time")]
+    if unknown:
+        raise InputError(f"{place} has the unknown field {unknown[0]!r}: give \"text\", \"id\" and \"time\"")
+    if "text" not in document:
+        raise InputError(f"{place} has no \"text\": give it, or leave the document out")
+    fields = document["text"], document.get("id"), document.get("time")
+    _check_document(*fields, f"{place}: ")
+    return fields
+
+
+def _check_document(text: Any, id: Any, time: Any, place: str = "") -> None:
+    """Refuses a text, an id or a time of a wrong type."""
+    if not isinstance(text, str):
+        arguments.refuse_type(f"{place}text", text, "a string")
+    is_number = isinstance(id, numbers.Integral) and -(2**63) <= int(id) < 2**63
+    if not (id is None or isinstance(id, str) or is_number):
+        arguments.refuse_type(f"{place}id", id, "a string, for example with str(id), or a whole number of 64 bits")
+    if not (time is None or isinstance(time, numbers.Real)):
+        seconds_of(time, f"{place}time")
+
+
 def _refuse_truth(self: _engine.StreamVerdict) -> bool:
     raise TypeError("a verdict has no truth value: use its is_kept, or compare its verdict with 'duplicate'")
 
@@ -116,10 +161,10 @@ def _restored(cls: type[Stream], settings: dict[str, Any], rows: Any, following:
     return stream
 
 
-def seconds_of(time: Any) -> float:
+def seconds_of(time: Any, name: str = "time") -> float:
     """Returns the seconds since 1970 of a datetime; one without a zone is UTC."""
     if not isinstance(time, datetime.datetime):
-        arguments.refuse("time", time, "seconds since 1970, or a datetime")
+        arguments.refuse(name, time, "seconds since 1970, or a datetime")
     if time.tzinfo is None:
         time = time.replace(tzinfo=datetime.timezone.utc)
     return float(time.timestamp())

@@ -3,7 +3,7 @@
 >>> from lookalike import ray as lar                              # doctest: +SKIP
 >>> kept = lar.dedup(ray.data.read_parquet("docs")).kept          # doctest: +SKIP
 
-This is a thin adapter: the calling process holds all links and the ids of removed documents. ``docs/spark.md``
+This is a thin adapter: the calling process holds all links and the ids of removed documents. ``docs/spark-steps.md``
 describes the steps.
 """
 

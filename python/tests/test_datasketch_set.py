@@ -1,7 +1,9 @@
 """The rest of datasketch's classes: the values of the installed package, for the same calls."""
 
 import asyncio
+import importlib
 import pickle
+import pkgutil
 import random
 import warnings
 
@@ -321,3 +323,15 @@ def test_bloom_table_is_that_of_one_band():
     assert ours.query([1, 2, 3]) and not ours.query([1, 2, 4])
     with pytest.raises(RuntimeError, match="Invalid length for indices, 2, expected 3"):
         ours.insert([1, 2])
+
+
+def test_modules_have_the_names_of_those_of_datasketch():
+    """Every class that is here can be imported from the module in which datasketch has it."""
+    ours = {module.name for module in pkgutil.iter_modules(compat.__path__)}
+    absent = {"experimental", "hnsw", "hyperloglog_const", "lshensemble_partition", "storage"}
+    assert ours == {module.name for module in pkgutil.iter_modules(datasketch.__path__)} - absent
+    for name in ours:
+        own, theirs = (importlib.import_module(f"{package.__name__}.{name}") for package in (compat, datasketch))
+        for exported in own.__all__:
+            assert getattr(own, exported) is getattr(compat, exported)
+            assert exported == "BloomTable" or hasattr(theirs, exported), exported

@@ -8,7 +8,7 @@ import pytest
 
 import lookalike as la
 from lookalike.errors import RecipeError
-from made import made_documents, read_jsonl, write_jsonl
+from made import ROOT, made_documents, read_jsonl, write_jsonl
 
 SETTINGS = [
     ({}, []),
@@ -269,7 +269,37 @@ def test_preset_is_a_recipe_and_a_threshold():
     for preset in la.presets.values():
         assert preset.probability(preset.threshold) == pytest.approx(0.5, abs=0.05)
         found = preset.dedup(documents)
-        again = la.dedup(documents, recipe=preset.recipe, threshold=preset.threshold)
+        again = la.dedup(documents, recipe=preset.recipe, threshold=preset.threshold, forms="off")
         assert found.kept == again.kept
         assert str(preset).splitlines()[2].startswith("0.30")
     assert la.presets["fineweb"].probability(0.75) == pytest.approx(0.7716, abs=1e-4)
+
+
+def test_preset_keeps_no_forms_apart():
+    """The pipelines of the presets decide by similarity alone."""
+    rows = read_jsonl(ROOT / "examples/forms.jsonl")
+    assert len(la.presets["text-dedup-core"].dedup(rows).kept) == 3
+    assert len(la.presets["text-dedup-core"].dedup(rows, forms="learn").kept) > 20
+
+
+def test_representation_counts_what_forms_keep_apart():
+    rows = read_jsonl(ROOT / "examples/forms.jsonl")
+    result = la.dedup(rows)
+    assert result.summary["forms"]["kept_apart"] == 22
+    assert repr(result) == "<Deduplicated 32 documents: 25 kept, 7 removed in 3 clusters, 22 kept apart by forms>"
+    assert repr(la.dedup(rows, forms="off")) == "<Deduplicated 32 documents: 3 kept, 29 removed in 3 clusters>"
+
+
+@pytest.mark.parametrize(
+    "call, options, message",
+    [
+        (la.dedup, {"treshold": 0.8}, "dedup() got an unexpected keyword argument 'treshold': perhaps threshold is meant"),
+        (la.pairs, {"thread": 2}, "pairs() got an unexpected keyword argument 'thread': perhaps threads is meant"),
+        (la.dedup, {"num_perm": 256}, "'num_perm': leave it out, because every match is verified on the texts"),
+        (la.dedup, {"colour": "red"}, "dedup() got an unexpected keyword argument 'colour'"),
+    ],
+)
+def test_unknown_arguments_name_the_nearest_one(call, options, message):
+    with pytest.raises(TypeError) as raised:
+        call(["a text"], **options)
+    assert message in str(raised.value)

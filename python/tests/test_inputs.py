@@ -210,3 +210,15 @@ def test_transformer_counts_missing_texts():
     transformer = FingerprintTransformer().fit([TEXTS[0], None, float("nan"), pd.NA])
     assert transformer.n_missing_ == 3
     assert transformer.transform([TEXTS[0], None, pd.NA]).sum(axis=1).tolist()[1:] == [0, 0]
+
+
+@pytest.mark.parametrize("call", [la.dedup, la.pairs])
+def test_refusals_of_columns_name_a_remedy(call):
+    for numbers in (pd.DataFrame({"text": [1, 2]}), pl.DataFrame({"text": [1.5, 2.5]}), {"text": [1, 2]}):
+        with pytest.raises(la.InputError, match=r"cannot be used as text: convert it to strings, .* `\.astype\(str\)`"):
+            call(numbers)
+    frame = pd.DataFrame({"text": TEXTS}, index=pd.Index(["a", "b", "c"], name="id"))
+    with pytest.raises(la.InputError, match=r"`id` is the index of the frame: use `frame\.reset_index\(\)`"):
+        call(frame, id="id")
+    with pytest.raises(la.InputError, match="data has no column `url` among `text`$"):
+        call(frame, id="url")

@@ -4,10 +4,12 @@ import copy
 import datetime
 import pickle
 import threading
+import uuid
 
 import pytest
 
 import lookalike as la
+from made import ROOT, read_jsonl
 
 
 @pytest.mark.parametrize(
@@ -128,10 +130,45 @@ def test_wrong_arguments_are_refused():
     for time in ("noon", float("nan")):
         with pytest.raises(la.SettingError, match="time is"):
             stream.insert("a text", time=time)
-    with pytest.raises(TypeError):
-        stream.insert("a text", id=1.5)
-    with pytest.raises(TypeError):
-        stream.insert(b"bytes")
+    for call in (stream.insert, stream.query):
+        for id in (1.5, uuid.UUID(int=7), 2**63, b"a"):
+            with pytest.raises(TypeError, match=r"^id is .*: give a string, for example with str\(id\), or a whole number"):
+                call("a text", id=id)
+        for text in (b"bytes", None):
+            with pytest.raises(TypeError, match="^text is .*: give a string$"):
+                call(text)
+    with pytest.raises(TypeError, match=r"Stream\(\) .*'forms': it learns no forms, and uses those of its recipe"):
+        la.Stream(forms="off")
+
+
+@pytest.mark.parametrize(
+    "wrong, error, message",
+    [
+        ({"id": "r"}, la.InputError, r'documents\[1\] has no "text"'),
+        ({"text": "a bridge", "ts": 5}, la.InputError, r"documents\[1\] has the unknown field 'ts': give .* \"time\""),
+        ({"text": None}, TypeError, r"documents\[1\]: text is None: give a string"),
+        ({"text": "a bridge", "id": 1.5}, TypeError, r"documents\[1\]: id is 1.5: give a string"),
+        ({"text": "a bridge", "time": "noon"}, la.SettingError, r"documents\[1\]: time is 'noon'"),
+        (7, TypeError, r"documents\[1\]: text is 7: give a string"),
+    ],
+)
+def test_no_document_is_inserted_beside_a_wrong_one(wrong, error, message):
+    stream = la.Stream()
+    with pytest.raises(error, match=message):
+        stream.insert_many(["the ferry leaves at seven", wrong])
+    with pytest.raises(error, match=message):
+        stream.insert_many(document for document in ({"text": "the ferry leaves at seven"}, wrong))
+    assert stream.seq == len(stream) == 0
+
+
+def test_a_table_of_forms_in_the_recipe_keeps_documents(tmp_path):
+    rows = [(row["text"], str(row["id"])) for row in read_jsonl(ROOT / "examples/forms.jsonl")]
+    la.learn_forms([text for text, _ in rows], tmp_path / "forms.toml")
+    kept = []
+    for recipe in ("default", la.Recipe("default", forms=str(tmp_path / "forms.toml"))):
+        stream = la.Stream(recipe=recipe)
+        kept.append(sum(stream.insert(text, id).is_kept for text, id in rows))
+    assert kept == [3, 25]
 
 
 def test_many_documents_can_be_dictionaries():

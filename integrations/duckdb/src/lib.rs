@@ -2,7 +2,7 @@
 //!
 //! | function | result |
 //! |---|---|
-//! | `near_duplicates(id, text [, threshold [, recipe]])` | aggregate: the documents that `lookalike dedup` removes |
+//! | `near_duplicates(id, text [, threshold [, recipe [, forms]]])` | aggregate: the documents that `lookalike dedup` removes |
 //! | `simhash(text [, recipe])` | the fingerprint of `lookalike fingerprint` |
 //! | `minhash(text [, recipe])` | the slots of the signature of `lookalike fingerprint --method minhash` |
 //! | `shingle_jaccard(a, b [, recipe])` | the Jaccard index of `lookalike compare` |

@@ -13,15 +13,28 @@ use libduckdb_sys as ffi;
 
 /// The statements, each after the one before it has succeeded. A read-only database takes an attached one only if that may
 /// be written. Macros have several forms, because DuckDB 1.2 takes no default values by their place.
-const STATEMENTS: [&CStr; 4] = [
+///
+/// `check_ids` refuses a table whose ids are all equal. They are if the name of the column is in quotes, because `'id'` is a
+/// text; its results would name that text in place of rows.
+const STATEMENTS: [&CStr; 5] = [
     c"ATTACH ':memory:' AS lookalike (READ_WRITE)",
+    c"CREATE MACRO lookalike.check_ids(found, smallest, largest) AS
+      CASE WHEN found > 1 AND smallest = largest
+      THEN error(format('near_duplicates: all {} rows have the id ''{}'': give the columns of the texts and of the ids without quotes, as in near_duplicates(''posts'', text, id)', found, smallest))
+      ELSE true END",
     c"CREATE MACRO lookalike.near_duplicates
       (documents, text, id) AS TABLE
-      (SELECT unnest(near_duplicates(id, text), max_depth := 2) FROM query_table(documents)),
+      (SELECT unnest(near_duplicates(id, text), max_depth := 2) FROM query_table(documents)
+      HAVING lookalike.check_ids(count(id), min(id), max(id))),
       (documents, text, id, threshold) AS TABLE
-      (SELECT unnest(near_duplicates(id, text, threshold), max_depth := 2) FROM query_table(documents)),
+      (SELECT unnest(near_duplicates(id, text, threshold), max_depth := 2) FROM query_table(documents)
+      HAVING lookalike.check_ids(count(id), min(id), max(id))),
       (documents, text, id, threshold, recipe) AS TABLE
-      (SELECT unnest(near_duplicates(id, text, threshold, recipe), max_depth := 2) FROM query_table(documents))",
+      (SELECT unnest(near_duplicates(id, text, threshold, recipe), max_depth := 2) FROM query_table(documents)
+      HAVING lookalike.check_ids(count(id), min(id), max(id))),
+      (documents, text, id, threshold, recipe, forms) AS TABLE
+      (SELECT unnest(near_duplicates(id, text, threshold, recipe, forms), max_depth := 2) FROM query_table(documents)
+      HAVING lookalike.check_ids(count(id), min(id), max(id)))",
     c"CREATE MACRO lookalike.jaccard
       (a, b) AS shingle_jaccard(a, b),
       (a, b, recipe) AS shingle_jaccard(a, b, recipe)",

@@ -39,7 +39,7 @@ impl RecipeTools {
         if let Some(tools) = known.get(name) {
             return Ok(Arc::clone(tools));
         }
-        let recipe = Recipe::built_in(name).map_err(|error| error.to_string())?;
+        let recipe = find_recipe(name)?;
         let tools = Arc::new(Self {
             name: name.to_owned(),
             analyzer: TextAnalyzer::new(&recipe),
@@ -59,6 +59,18 @@ impl RecipeTools {
     ) -> T {
         SCRATCH.with_borrow_mut(|scratch| visit(&self.analyzer.analyze_text(text, scratch)))
     }
+}
+
+/// Returns a built-in recipe.
+///
+/// # Errors
+/// If there is none of this name. The message names no file, because a query reads no recipe from one.
+fn find_recipe(name: &str) -> Result<Recipe, String> {
+    Recipe::built_in(name).map_err(|error| {
+        let reason = error.to_string();
+        let without_file = reason.strip_suffix(", or a TOML file");
+        without_file.unwrap_or(&reason).to_owned()
+    })
 }
 
 /// The tools of the rows of a call, which nearly always name the same recipe.

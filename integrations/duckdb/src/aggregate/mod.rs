@@ -1,4 +1,4 @@
-//! `near_duplicates(id, text [, threshold [, recipe]])`: an aggregate over documents, whose result is the list of those
+//! `near_duplicates(id, text [, threshold [, recipe [, forms]]])`: an aggregate over documents, whose result is the list of those
 //! that `lookalike dedup` removes.
 //!
 //! DuckDB aggregates rows in any order, on several threads. So the documents are taken in the order of their ids, and of two
@@ -52,6 +52,7 @@ fn add_forms<I: IdList>(id: ValueType, forms: &mut Vec<AggregateForm>) {
         id.clone(),
         ValueType::TEXT,
         ValueType::REAL,
+        ValueType::TEXT,
         ValueType::TEXT,
     ];
     let fields = vec![

@@ -8,7 +8,7 @@ use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_schema::{DataType, Field, Schema};
 use lookalike::{DocId, Threshold};
 use lookalike_batch::run::{
-    DedupOutputs, RunInputs, RunSettings, SilentProgress, run_dedup, run_in_caller,
+    DedupOutputs, FormLearning, RunInputs, RunSettings, SilentProgress, run_dedup, run_in_caller,
 };
 use lookalike_io::sink::{CollectedTable, OutputTarget};
 use lookalike_io::source::{IdField, MemoryTable, ReadOptions, RowSource, WantedFields};
@@ -48,6 +48,7 @@ pub(super) struct DocumentGroup<I> {
 struct GroupOptions {
     threshold: Option<f64>,
     recipe: Option<Box<str>>,
+    form_learning: FormLearning,
 }
 
 impl<I: IdList> DocumentGroup<I> {
@@ -70,7 +71,8 @@ impl<I: IdList> DocumentGroup<I> {
         let threshold = rows.optional_column(2, row);
         // SAFETY: the third parameter has real numbers.
         let threshold = threshold.map(|column| unsafe { column.number_at::<f64>(row) });
-        self.check_options(threshold, rows.optional_text(3, row))?;
+        let form_learning = parse_forms(rows.optional_text(4, row))?;
+        self.check_options(threshold, rows.optional_text(3, row), form_learning)?;
         self.ids.push_id(id, row)?;
         self.texts.push_text(text)
     }
@@ -81,16 +83,23 @@ impl<I: IdList> DocumentGroup<I> {
         &mut self,
         threshold: Option<f64>,
         recipe: Option<&str>,
+        form_learning: FormLearning,
     ) -> Result<(), String> {
+        let is_same = |options: &GroupOptions| {
+            options.threshold == threshold
+                && options.recipe.as_deref() == recipe
+                && options.form_learning == form_learning
+        };
+        let given = || GroupOptions {
+            threshold,
+            recipe: recipe.map(Box::from),
+            form_learning,
+        };
         match &self.options {
-            Some(options)
-                if options.threshold == threshold && options.recipe.as_deref() == recipe =>
-            {
-                Ok(())
-            }
-            Some(options) => options.refuse_other(&GroupOptions::new(threshold, recipe)),
+            Some(options) if is_same(options) => Ok(()),
+            Some(options) => options.refuse_other(&given()),
             None => {
-                self.options = Some(GroupOptions::new(threshold, recipe));
+                self.options = Some(given());
                 Ok(())
             }
         }
@@ -179,13 +188,6 @@ impl<I: IdList> DocumentGroup<I> {
 const TEXT_FIELD: &str = "text";
 
 impl GroupOptions {
-    fn new(threshold: Option<f64>, recipe: Option<&str>) -> Self {
-        Self {
-            threshold,
-            recipe: recipe.map(Box::from),
-        }
-    }
-
     fn refuse_other(&self, other: &Self) -> Result<(), String> {
         Err(format!(
             "one row has {self} and another one {other}: give all rows of a group the same"
@@ -207,6 +209,7 @@ impl GroupOptions {
         Ok(RunSettings {
             matching: matching.map_err(|error| error.to_string())?,
             recipe: RecipeTools::from_name(recipe)?.recipe.clone(),
+            form_learning: self.form_learning,
             read: ReadOptions {
                 fields: WantedFields {
                     text: vec![TEXT_FIELD.to_owned()],
@@ -229,7 +232,28 @@ impl std::fmt::Display for GroupOptions {
             None => f.write_str("the default threshold")?,
         }
         let recipe = self.recipe.as_deref().unwrap_or(DEFAULT_RECIPE);
-        write!(f, " and the recipe '{recipe}'")
+        write!(f, " and the recipe '{recipe}'")?;
+        match self.form_learning {
+            FormLearning::WherePossible => Ok(()),
+            FormLearning::Always => f.write_str(" with forms 'learn'"),
+            FormLearning::Never => f.write_str(" with forms 'off'"),
+        }
+    }
+}
+
+/// Returns when a run learns forms. Without a value it learns them where possible, as the command does.
+///
+/// # Errors
+/// If the value is not one of those of the command that need no file.
+fn parse_forms(forms: Option<&str>) -> Result<FormLearning, String> {
+    match forms {
+        None => Ok(FormLearning::WherePossible),
+        Some("learn") => Ok(FormLearning::Always),
+        Some("off") => Ok(FormLearning::Never),
+        Some(other) => Err(format!(
+            "forms is '{}': give 'learn' or 'off'",
+            shorten_text(other, 40)
+        )),
     }
 }
 

@@ -10,18 +10,18 @@
 
 from typing import TYPE_CHECKING
 
-from .._async_lsh import AsyncMinHashLSH
-from .._b_bit import bBitMinHash
-from .._bloom import BloomTable, MinHashLSHBloom
-from .._engine import MinHash
-from .._ensemble import MinHashLSHEnsemble
-from .._forest import MinHashLSHForest
-from .._hashfunc import sha1_hash32, sha1_hash64
-from .._hyperloglog import HyperLogLog, HyperLogLogPlusPlus
-from .._lean import LeanMinHash
-from .._lsh import MinHashLSH
-from .._redis_lsh import RedisMinHashLSH
-from .._weighted import WeightedMinHash, WeightedMinHashGenerator
+from ..._async_lsh import AsyncMinHashLSH
+from ..._b_bit import bBitMinHash
+from ..._bloom import BloomTable, MinHashLSHBloom
+from ..._engine import MinHash
+from ..._ensemble import MinHashLSHEnsemble
+from ..._forest import MinHashLSHForest
+from ..._hashfunc import sha1_hash32, sha1_hash64
+from ..._hyperloglog import HyperLogLog, HyperLogLogPlusPlus
+from ..._lean import LeanMinHash
+from ..._lsh import MinHashLSH
+from ..._redis_lsh import RedisMinHashLSH
+from ..._weighted import WeightedMinHash, WeightedMinHashGenerator
 
 # The class of the engine has the module from which it is imported, so that pickles of the class name this one.
 MinHash.__module__ = __name__

@@ -1,0 +1,5 @@
+"""The names of `datasketch.lean_minhash`, for imports from that module."""
+
+from . import LeanMinHash
+
+__all__ = ["LeanMinHash"]

@@ -1,0 +1,5 @@
+"""The names of `datasketch.minhash`, for imports from that module."""
+
+from . import MinHash
+
+__all__ = ["MinHash"]
