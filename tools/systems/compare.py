@@ -6,7 +6,7 @@
 
 Both run each command beside copies of the same files. Exit codes, standard output and all written files are compared byte for
 byte. Then it tries what only a running system shows: Ctrl-C, the service with a kill in between, two services on one
-directory, tools for language models, and a double click.
+directory, tools for language models, a double click, and a folder that is dropped on the icon of the program.
 """
 
 from __future__ import annotations
@@ -383,6 +383,7 @@ class DoubleClick:
         self.program = program
         self.directory = directory
         self.opened = directory / "opened"
+        self.terminal = -1
         browser = directory / "xdg-open"
         browser.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$1\" >> '{self.opened}'\n")
         browser.chmod(0o755)
@@ -392,10 +393,12 @@ class DoubleClick:
         return self.opened.read_text().splitlines() if self.opened.exists() else []
 
     @contextmanager
-    def started(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Starts the program in a terminal that nobody else uses, which Wine makes a console."""
+    def started(self, *dropped: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Starts the program in a terminal that nobody else uses, which Wine makes a console. Files that are dropped on the
+        icon of a program are its arguments."""
         outer, inner = pty.openpty()
-        process = self.program.start([], self.directory, stdin=inner, stdout=inner, stderr=inner)
+        self.terminal = outer
+        process = self.program.start([*dropped], self.directory, stdin=inner, stdout=inner, stderr=inner)
         os.close(inner)
         threading.Thread(target=read_to_end, args=[outer], daemon=True).start()
         try:
@@ -415,8 +418,8 @@ class DoubleClick:
                 time.sleep(0.2)
             check(len(self.addresses()) == before + 1, "no page was opened in the browser")
             address = self.addresses()[-1]
-            check(address.endswith("/#passages"), f"opened {address}")
-            page = urllib.request.Request(address.removesuffix("#passages"), headers={"Accept": "text/html"})
+            check(address.endswith("/#/passages"), f"opened {address}")
+            page = urllib.request.Request(address.removesuffix("#/passages"), headers={"Accept": "text/html"})
             with urllib.request.urlopen(page, timeout=LONGEST_STEP) as answer:
                 check(answer.read(15).lower() == b"<!doctype html>", "the page is not that of the console")
             yield address
@@ -449,6 +452,21 @@ def check_double_click(program: Program, place: Path) -> None:
     print(f"a double click opens {address}, a second one the same, and one after a kill {fresh}")
 
 
+def check_dropped_folder(program: Program, place: Path) -> None:
+    """A folder that is dropped on the icon is answered in a window that stays until a key is pressed."""
+    directory = place / "dropped folder"
+    directory.mkdir()
+    click = DoubleClick(program, directory)
+    with click.started(program.path(directory)) as process:
+        time.sleep(5)
+        check(process.poll() is None, "the window of a dropped folder closes at once")
+        os.write(click.terminal, b"\r")
+        code = process.wait(LONGEST_STEP)
+        check(code == 2, f"a dropped folder gives the code {code}")
+    check(not click.addresses(), "a dropped folder opens a page")
+    print("a folder that is dropped on the icon is answered until a key is pressed")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True, help="the program that is tried")
@@ -470,6 +488,7 @@ def main() -> None:
             "service": lambda: check_service(program, reference, place),
             "interruption": lambda: check_interruption(program, place),
             "double-click": lambda: check_double_click(program, place) if program.is_windows else None,
+            "dropped-folder": lambda: check_dropped_folder(program, place) if program.is_windows else None,
         }
         for step, run in steps.items():
             if given.only in (None, step):

@@ -119,9 +119,17 @@ export const pageArguments = (typed: readonly string[], language: string): strin
   ...typed, "--json", "--lang", language, "--color", "never", "--scratch", ".", "--memory", runMemory,
 ];
 
+/**
+ * Quotes a word of a command. Shells of Unix and of Windows read quotation marks alike, unless one of their own characters
+ * stands between them; names of Windows have few of those.
+ */
+function quoteWord(word: string): string {
+  if (/^[\w./:=+-]+$/.test(word)) return word;
+  return /["$`\\!%]/.test(word) ? `'${word.replaceAll("'", "'\\''")}'` : `"${word}"`;
+}
+
 /** Writes arguments as a line for a shell. */
-export const writeCommandLine = (typed: readonly string[]): string =>
-  ["lookalike", ...typed].map((word) => (/^[\w./:=,+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+export const writeCommandLine = (typed: readonly string[]): string => ["lookalike", ...typed].map(quoteWord).join(" ");
 
 /** Returns the report among what a run wrote, and everything else. */
 export function splitOutputs(written: readonly WrittenFile[]): { report: WrittenFile | null; others: WrittenFile[] } {

@@ -172,8 +172,10 @@ test("arguments are those that a user types, and files cannot be taken for optio
   const paths = (...names) => placeFiles(named(...names)).map(({ path }) => path);
   assert.deepEqual(paths("a.jsonl", "-o", "kept.jsonl", "report.html", "a.jsonl", "folder/a.jsonl"), ["a.jsonl", "input/-o", "input/kept.jsonl", "input/report.html", "2/a.jsonl", "folder/a.jsonl"]);
   const typed = (names, settings) => writeCommandLine(typedArguments(placeFiles(named(...names)), { ...usualSettings, ...settings }));
-  assert.equal(typed(["my news.csv.gz"], { text: "body" }), "lookalike dedup 'my news.csv.gz' -o kept.csv --removed removed.tsv --clusters clusters.tsv --report report.html --threshold 0.75 --text body");
-  assert.equal(typed(["it's.docx", "b.html"], { job: "passages", words: 8, reworded: true, recipe: "jieba" }), "lookalike passages 'it'\\''s.docx' b.html -o passages.tsv --report report.html --min-length 8 --reworded --recipe jieba");
+  assert.equal(typed(["my news.csv.gz"], { text: "body" }), 'lookalike dedup "my news.csv.gz" -o kept.csv --removed removed.tsv --clusters clusters.tsv --report report.html --threshold 0.75 --text body');
+  assert.equal(typed(["it's.docx", "b.html"], { job: "passages", words: 8, reworded: true, recipe: "jieba" }), 'lookalike passages "it\'s.docx" b.html -o passages.tsv --report report.html --min-length 8 --reworded --recipe jieba');
+  // Each shell has characters of its own between quotation marks.
+  assert.equal(writeCommandLine(["dedup", "it's $5.csv", "--text", "title,body"]), "lookalike dedup 'it'\\''s $5.csv' --text \"title,body\"");
   assert.equal(suggestJob(named("a.docx")), "passages");
   assert.equal(suggestJob(named("a.txt", "b.txt")), "passages");
   assert.equal(suggestJob(named("a.txt")), "dedup");
@@ -181,7 +183,7 @@ test("arguments are those that a user types, and files cannot be taken for optio
   // Files with text that all were given are options, and read by nothing else. Duplicates have no such option.
   const given = placeFiles(named("a.txt", "b.txt", "the question.txt"));
   const beside = (job) => writeCommandLine(typedArguments(given.slice(0, 2), { ...usualSettings, job }, given.slice(2)));
-  assert.match(beside("passages"), /^lookalike passages a\.txt b\.txt .* --base 'the question\.txt'$/);
+  assert.match(beside("passages"), /^lookalike passages a\.txt b\.txt .* --base "the question\.txt"$/);
   assert.doesNotMatch(beside("dedup"), /question/);
 });
 

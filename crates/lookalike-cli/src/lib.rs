@@ -26,6 +26,7 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue};
 use lookalike_io::ErrorKind;
+use lookalike_system::quote_for_shell;
 
 use commands::{Command, CommandSet, PageCommand, TypedLine, chinese_help};
 pub use free_memory::{FreeMemoryHooks, set_free_memory_hooks};
@@ -116,20 +117,24 @@ fn run_desktop() -> u8 {
     match serve_desktop() {
         Ok(()) => 0,
         Err(error) => {
-            let printer = OutputPrinter::new(false);
             print_error(&error);
-            printer.print_note(&format!("{}\n", messages::press_enter()));
-            // The answer says nothing, and a closed input is one, too.
-            let _ = io::stdin().read_line(&mut String::new());
+            wait_for_reader();
             2
         }
     }
 }
 
+/// Waits until a person has read the window of the program, which ends with the process.
+fn wait_for_reader() {
+    OutputPrinter::new(false).print_note(&format!("{}\n", messages::press_enter()));
+    // The answer says nothing, and a closed input is one, too.
+    let _ = io::stdin().read_line(&mut String::new());
+}
+
 /// Prints help, the version, or the mistake in the arguments.
 fn explain_usage(refusal: &clap::Error) -> u8 {
     if let Some(hint) = suggest_command(refusal) {
-        OutputPrinter::new(false).print_failure(hint, None);
+        explain_path(&hint);
         return 2;
     }
     if refusal.use_stderr() {
@@ -152,6 +157,18 @@ fn explain_usage(refusal: &clap::Error) -> u8 {
     match print_help(refusal) {
         Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => 2,
         _ => 0,
+    }
+}
+
+/// Prints what was probably meant by a path in place of a command. Files that are dropped on the icon of the program come so,
+/// too, and the person who did it sees the window only as long as the program runs.
+fn explain_path(hint: &str) {
+    let printer = OutputPrinter::new(false);
+    if lookalike_system::has_own_console() {
+        printer.print_failure(hint, Some(&messages::drop_on_the_page()));
+        wait_for_reader();
+    } else {
+        printer.print_failure(hint, None);
     }
 }
 
@@ -181,10 +198,12 @@ fn suggest_command(refusal: &clap::Error) -> Option<String> {
         return None;
     };
     let path = Path::new(given);
+    let quoted = quote_for_shell(given);
     if path.is_dir() {
-        return Some(messages::folder_is_no_command(given));
+        return Some(messages::folder_is_no_command(given, &quoted));
     }
-    path.is_file().then(|| messages::file_is_no_command(given))
+    path.is_file()
+        .then(|| messages::file_is_no_command(given, &quoted))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

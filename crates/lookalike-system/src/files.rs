@@ -131,6 +131,9 @@ impl Directory {
 /// `true` if a directory can be renamed while a file in it is open, which Windows refuses.
 pub const RENAMES_OPEN_DIRECTORIES: bool = current::RENAMES_OPEN_DIRECTORIES;
 
+/// `true` if shells of the system find `ESSAY.TXT` by `*.txt`, as those of Windows do.
+pub const NAMES_IGNORE_CASE: bool = current::NAMES_IGNORE_CASE;
+
 /// Size of a disk in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {

@@ -32,6 +32,7 @@ mod console;
 mod files;
 mod memory;
 mod process;
+mod shell;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -57,9 +58,9 @@ pub use self::console::{
     open_standard_input, open_standard_output, prepare_console,
 };
 pub use self::files::{
-    Directory, DiskSpace, FileNumber, FileVersion, PositionedAccess, RENAMES_OPEN_DIRECTORIES,
-    create_symlink, create_unnamed, is_device, link_unnamed, read_disk_space, replace_file,
-    resolve_path,
+    Directory, DiskSpace, FileNumber, FileVersion, NAMES_IGNORE_CASE, PositionedAccess,
+    RENAMES_OPEN_DIRECTORIES, create_symlink, create_unnamed, is_device, link_unnamed,
+    read_disk_space, replace_file, resolve_path,
 };
 pub use self::memory::{available_memory, total_memory};
 pub use self::process::{
@@ -68,3 +69,4 @@ pub use self::process::{
 };
 #[cfg(feature = "service")]
 pub use self::process::{ReloadRequests, StopRequests};
+pub use self::shell::{ShellSyntax, quote_for_shell};

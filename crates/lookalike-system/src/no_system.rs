@@ -10,6 +10,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::files::{DiskSpace, FileNumber};
 use crate::process::{InterruptionCode, ProcessFailure, ProcessUse};
+use crate::shell::ShellSyntax;
 
 fn unsupported<T>() -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
@@ -84,6 +85,10 @@ impl OpenDirectory {
 }
 
 pub(crate) const RENAMES_OPEN_DIRECTORIES: bool = true;
+
+pub(crate) const NAMES_IGNORE_CASE: bool = false;
+
+pub(crate) const SHELL_SYNTAX: ShellSyntax = ShellSyntax::Posix;
 
 pub(crate) fn read_disk_space(_directory: &Path) -> Option<DiskSpace> {
     None

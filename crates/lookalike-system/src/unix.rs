@@ -23,6 +23,7 @@ pub(crate) use crate::linux::{
     thread_count, total_memory,
 };
 use crate::process::{InterruptionCode, ProcessFailure, ProcessUse};
+use crate::shell::ShellSyntax;
 
 /// Exit codes for signals start here, by the convention of shells.
 const SIGNAL_EXIT: i32 = 128;
@@ -95,6 +96,10 @@ impl OpenDirectory {
 }
 
 pub(crate) const RENAMES_OPEN_DIRECTORIES: bool = true;
+
+pub(crate) const NAMES_IGNORE_CASE: bool = false;
+
+pub(crate) const SHELL_SYNTAX: ShellSyntax = ShellSyntax::Posix;
 
 pub(crate) const HAS_THREADS: bool = true;
 

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use self::calls::StandardStream;
 use crate::files::{DiskSpace, FileNumber};
 use crate::process::{InterruptionCode, ProcessFailure, ProcessUse};
+use crate::shell::ShellSyntax;
 
 /// Longest time for which a file is renamed again while another program has it open.
 const LONGEST_RENAME: Duration = Duration::from_secs(2);
@@ -116,6 +117,10 @@ impl OpenDirectory {
 }
 
 pub(crate) const RENAMES_OPEN_DIRECTORIES: bool = false;
+
+pub(crate) const NAMES_IGNORE_CASE: bool = true;
+
+pub(crate) const SHELL_SYNTAX: ShellSyntax = ShellSyntax::Windows;
 
 pub(crate) const HAS_THREADS: bool = true;
 

@@ -41,17 +41,18 @@ messages! {
         "Correct the row, or leave out --strict: bad rows are then skipped and reported."
         "请改正这一行，或去掉 --strict：坏行便会略过并报告。";
     nothing_incomplete() "No incomplete output was written under its name." "没有在输出的名称下留下不完整的文件。";
-    folder_is_no_command(given: &str)
-        "'{given}' is a folder, and no command: did you mean `lookalike passages {given}`, which finds shared passages, or `lookalike dedup {given} -o unique.jsonl`?"
-        "'{given}' 是文件夹，不是命令：是否想用 `lookalike passages {given}` 查找相同的段落，或用 `lookalike dedup {given} -o unique.jsonl` 去重？";
-    file_is_no_command(given: &str)
-        "'{given}' is a file, and no command: did you mean `lookalike dedup {given} -o unique.jsonl`, or `lookalike head {given}`, which shows its fields?"
-        "'{given}' 是文件，不是命令：是否想用 `lookalike dedup {given} -o unique.jsonl` 去重，或用 `lookalike head {given}` 查看字段？";
+    folder_is_no_command(given: &str, quoted: &str)
+        "'{given}' is a folder, and no command: did you mean `lookalike passages {quoted}`, which finds shared passages, or `lookalike dedup {quoted} -o unique.jsonl`?"
+        "'{given}' 是文件夹，不是命令：是否想用 `lookalike passages {quoted}` 查找相同的段落，或用 `lookalike dedup {quoted} -o unique.jsonl` 去重？";
+    file_is_no_command(given: &str, quoted: &str)
+        "'{given}' is a file, and no command: did you mean `lookalike dedup {quoted} -o unique.jsonl`, or `lookalike head {quoted}`, which shows its fields?"
+        "'{given}' 是文件，不是命令：是否想用 `lookalike dedup {quoted} -o unique.jsonl` 去重，或用 `lookalike head {quoted}` 查看字段？";
 
     // A double click on the program.
     console_is_open(page: &str) "lookalike is open in your browser: {page}" "lookalike 已在浏览器中打开：{page}";
     console_without_browser(page: &str) "No browser can be opened from here. Open this address in one: {page}" "无法在此打开浏览器，请在浏览器中打开这个地址：{page}";
     keep_window_open() "Keep this window open while you use it. Closing it ends lookalike." "使用期间请不要关闭本窗口；关闭本窗口即退出 lookalike。";
+    drop_on_the_page() "Or double-click lookalike, and drop the files or the folder on the page that opens." "也可以双击 lookalike，再把文件或文件夹拖放到打开的页面上。";
     press_enter() "Press Enter to close this window." "按回车键关闭本窗口。";
 
     // Warnings.

@@ -1,5 +1,7 @@
 //! `lookalike explain`.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::plain;
@@ -378,8 +380,24 @@ fn decisions_are_explained() {
     assert!(kept.text().contains(words), "{}", kept.text());
 }
 
-/// The command that the summary names works when it is pasted into a shell, whatever options decide about reading.
+/// Returns a shell of the system that runs the program with the words of a line.
 #[cfg(unix)]
+fn shell(line: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{} {line}", env!("CARGO_BIN_EXE_lookalike"))]);
+    shell
+}
+
+#[cfg(windows)]
+fn shell(line: &str) -> Command {
+    use std::os::windows::process::CommandExt as _;
+    let program = lookalike_system::resolve_path(env!("CARGO_BIN_EXE_lookalike").as_ref()).unwrap();
+    let mut shell = Command::new("cmd");
+    shell.raw_arg(format!("/s /c \"{} {line}\"", program.display()));
+    shell
+}
+
+/// The command that the summary names works when it is pasted into a shell, whatever options decide about reading.
 #[test]
 fn named_command_works_in_a_shell() {
     let place = Place::new();
@@ -398,20 +416,15 @@ fn named_command_works_in_a_shell() {
         .find_map(|line| line.split_once("lookalike explain "));
     let command = command.unwrap().1;
     assert!(command.contains("--encoding gb18030"), "{command}");
-    let script = format!(
-        "{} explain {}",
-        env!("CARGO_BIN_EXE_lookalike"),
-        command.replace(" ID ", " 乙 ")
-    );
-    let said = std::process::Command::new("sh")
-        .args(["-c", &script])
+    let line = format!("explain {}", command.replace(" ID ", " 乙 "));
+    let said = shell(&line)
         .current_dir(place.path(""))
         .env("LC_ALL", "C")
         .output()
         .unwrap();
     let error = String::from_utf8_lossy(&said.stderr);
     let text = String::from_utf8_lossy(&said.stdout);
-    assert_eq!(said.status.code(), Some(0), "{script}\n{error}");
+    assert_eq!(said.status.code(), Some(0), "{line}\n{error}");
     assert!(text.contains("乙 was removed"), "{text}");
     assert!(
         text.contains("the recorded similarity is that of"),

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use lookalike_system::{NAMES_IGNORE_CASE, ShellSyntax};
 use serde_json::{Value, json};
 
 use crate::reporting::read_report;
@@ -85,6 +86,12 @@ fn patterns_are_expanded_by_the_program() {
     place.ok("dedup *.txt -o out.txt");
     assert_eq!(place.read("out.txt"), format!("{SENTENCE}\n"));
     place.refused("dedup *.csv -o out.csv", &["no file matches `*.csv`"]);
+    // Hidden files, and those by which a word processor locks a document.
+    for name in [".four.txt", "~$one.txt"] {
+        place.write(name, format!("{SENTENCE}\n"));
+    }
+    place.ok("pairs *.txt -o visible.tsv");
+    assert_eq!(place.table("visible.tsv").len(), 1);
     // The names of sources are the same on every system.
     for name in ["class/one.txt", "class/two.txt"] {
         place.write(name, format!("{SENTENCE}\n"));
@@ -92,6 +99,30 @@ fn patterns_are_expanded_by_the_program() {
     place.ok("pairs c*/*.txt -o nested.tsv");
     let pair = &place.table("nested.tsv")[0];
     assert_eq!([&*pair[3], &*pair[5]], ["class/one.txt", "class/two.txt"]);
+}
+
+#[test]
+fn case_of_a_pattern_is_that_of_the_shells() {
+    let place = Place::new();
+    for name in ["one.txt", "TWO.TXT"] {
+        place.write(name, format!("{SENTENCE}\n"));
+    }
+    let ran = place.ok("dedup *.txt -o out.txt --json");
+    let summary: Value = serde_json::from_slice(&ran.out).unwrap();
+    let documents = if NAMES_IGNORE_CASE { 2 } else { 1 };
+    assert_eq!(summary["documents"], documents, "{summary}");
+}
+
+#[test]
+fn path_that_took_a_quotation_mark_is_explained() {
+    let place = Place::new();
+    // A shell of Windows passes on `"my essays\" -o out.tsv` as one word.
+    let line = "pairs my%20essays\"%20-o%20out.tsv";
+    if ShellSyntax::CURRENT == ShellSyntax::Windows {
+        place.refused(line, &["leave the backslash out"]);
+    } else {
+        place.refused(line, &["cannot open my essays\" -o out.tsv"]);
+    }
 }
 
 #[test]
@@ -109,7 +140,12 @@ fn folder_of_essays_shows_who_shares_what() {
         "essays/丙.md",
         "# Title\n\nNothing of this is in another essay of the class.\n",
     );
-    place.ok("passages essays -o shared.jsonl --report shared.html");
+    // The files that Windows keeps in folders are nobody's documents.
+    for name in ["desktop.ini", "Thumbs.db", "~$essay.docx"] {
+        place.write(&format!("essays/{name}"), "[.ShellClassInfo]\r\n");
+    }
+    let ran = place.ok("passages essays -o shared.jsonl --report shared.html");
+    assert!(!ran.err.contains("skipped"), "{}", ran.err);
     let rows: Vec<Value> = place
         .read("shared.jsonl")
         .lines()

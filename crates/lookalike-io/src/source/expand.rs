@@ -6,8 +6,10 @@ use std::fs::{self, Metadata};
 use std::path::{Component, Path, PathBuf, is_separator};
 use std::sync::Arc;
 
+use glob::MatchOptions;
 use lookalike_documents::foreign_files::foreign_extension;
 use lookalike_documents::{DocumentKind, describe_other_document};
+use lookalike_system::{NAMES_IGNORE_CASE, ShellSyntax};
 
 use super::byte_stream::ByteStream;
 use super::json_list::begins_list;
@@ -20,6 +22,16 @@ const MAX_DEPTH: usize = 128;
 
 /// Extensions of compressed files; the format is that of the extension before them.
 const COMPRESSED_EXTENSIONS: [&str; 6] = ["gz", "gzip", "zst", "zstd", "xz", "bz2"];
+
+/// Rules of patterns for paths, which are those of shells: hidden names need a pattern that begins with `.`.
+const PATTERN_RULES: MatchOptions = MatchOptions {
+    case_sensitive: !NAMES_IGNORE_CASE,
+    require_literal_separator: false,
+    require_literal_leading_dot: true,
+};
+
+/// Files that Windows keeps in folders. The console leaves out the same ones of a dropped folder.
+const FOLDER_FILES: [&str; 2] = ["desktop.ini", "thumbs.db"];
 
 /// An input that was found.
 pub(super) struct FoundInput {
@@ -224,11 +236,19 @@ impl InputFinder<'_> {
     }
 
     fn find_by_pattern(&mut self, path: &Path, cause: std::io::Error) -> Result<()> {
+        if is_joined_by_quotation_mark(path) {
+            return Err(Error::usage_error(format!(
+                "{} has a quotation mark: a backslash before a closing quotation mark makes it part of the path: leave the \
+                 backslash out",
+                display_path(path)
+            ))
+            .with_source(cause));
+        }
         let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']));
         let Some(pattern) = pattern else {
             return Err(Error::read_error("open", display_path(path), cause));
         };
-        let matches = glob::glob(pattern).map_err(|cause| {
+        let matches = glob::glob_with(pattern, PATTERN_RULES).map_err(|cause| {
             Error::usage_error(format!("`{pattern}` is not a valid pattern: {}", cause.msg))
                 .with_source(cause)
         })?;
@@ -241,6 +261,9 @@ impl InputFinder<'_> {
                 ))
             })?;
             let path = with_slashes(path);
+            if path.file_name().is_some_and(is_left_by_system) {
+                continue;
+            }
             let metadata = metadata_of(&path)?;
             self.add_existing(&path, metadata)?;
         }
@@ -266,11 +289,7 @@ impl InputFinder<'_> {
         }
         names.sort();
         for name in names {
-            // `~$` begins the names of the files by which word processors lock documents.
-            if matches!(
-                name.as_encoded_bytes(),
-                [b'.' | b'_', ..] | [b'~', b'$', ..]
-            ) {
+            if matches!(name.as_encoded_bytes(), [b'.' | b'_', ..]) || is_left_by_system(&name) {
                 continue;
             }
             self.add_entry(join_name(path, &name), join_name(below, &name), depth)?;
@@ -375,6 +394,23 @@ impl InputFinder<'_> {
                 .unwrap_or(InputFormat::Jsonl)
         }
     }
+}
+
+/// Returns `true` for the name of a file that Windows or a word processor keeps in a folder of documents: settings, small
+/// pictures, and the lock of a document that is open.
+fn is_left_by_system(name: &OsStr) -> bool {
+    let is_lock = name.as_encoded_bytes().starts_with(b"~$");
+    is_lock
+        || FOLDER_FILES
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Returns `true` for a path that a shell of Windows made of `"C:\my essays\" and more`: the backslash there takes the quotation
+/// mark, and the words after it, into the path. Names of Windows have no quotation marks.
+fn is_joined_by_quotation_mark(path: &Path) -> bool {
+    ShellSyntax::CURRENT == ShellSyntax::Windows
+        && path.as_os_str().as_encoded_bytes().contains(&b'"')
 }
 
 /// Returns the path of a file in a directory, with `/` between both on every system, so that the names of sources do not

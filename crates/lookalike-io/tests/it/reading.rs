@@ -644,6 +644,11 @@ fn directories_globs_and_missing_inputs() {
     assert_eq!(found.texts(), ["a.jsonl", "b/2.jsonl", "b/c/3.jsonl"]);
     let found = read(&[root.join("b/*.jsonl"), root.join("a.jsonl")], &options()).unwrap();
     assert_eq!(found.texts(), ["b/2.jsonl", "a.jsonl"]);
+    // Hidden names need a pattern that begins with a full stop.
+    let found = read(&[root.join("*.jsonl")], &options()).unwrap();
+    assert_eq!(found.texts(), ["a.jsonl"]);
+    let found = read(&[root.join(".*.jsonl")], &options()).unwrap();
+    assert_eq!(found.texts(), [".x.jsonl"]);
     for (path, kind) in [
         ("none.jsonl", ErrorKind::Input),
         ("*.csv", ErrorKind::Input),

@@ -14,6 +14,7 @@ use lookalike_batch::run::{
     RunInputs, RunSettings, SourcesField, WeightField, WorkSettings,
 };
 use lookalike_options::keep_order::{KeepOrder, parse_keep};
+use lookalike_system::quote_for_shell;
 
 use crate::commands::shared::inputs::reading_words;
 use crate::commands::shared::matching_runs::MatchingRunArgs;
@@ -21,7 +22,6 @@ use crate::commands::shared::outputs::{
     EmptyInputArgs, RejectedArgs, check_separate_outputs, check_standard_output, is_standard,
     output_target, page_language,
 };
-use crate::commands::shared::shell_words::quote_for_shell;
 
 /// Keep one document of each group of near-duplicates
 ///

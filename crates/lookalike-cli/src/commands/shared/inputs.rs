@@ -9,8 +9,7 @@ use lookalike_documents::decoding::InvalidText;
 use lookalike_documents::{PdfLimits, PdfReader};
 use lookalike_io::source::{DocumentFileOptions, IdField, InputFormat, ReadOptions, WantedFields};
 use lookalike_options::units::parse_size;
-
-use super::shell_words::quote_for_shell;
+use lookalike_system::quote_for_shell;
 
 /// Largest size of a row, in bytes, unless an option says otherwise: the default of `--max-row`.
 const USUAL_MAX_ROW: u32 = 1 << 30;

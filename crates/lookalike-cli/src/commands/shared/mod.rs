@@ -12,6 +12,5 @@ pub(crate) mod outputs;
 pub(crate) mod plan_report;
 pub(crate) mod recipes;
 pub(crate) mod running;
-pub(crate) mod shell_words;
 pub(crate) mod summary;
 pub(crate) mod weighted_hashes;

@@ -12,13 +12,13 @@ use lookalike::quality::evaluate::{SweptParameter, TuningGoal};
 use lookalike_batch::run::{self, RemovedShare, SettingPrice, TuneSummary, TunedSummary};
 use lookalike_io::sink::{ByteWriter, OutputTarget};
 use lookalike_options::match_options::MatchOptions;
+use lookalike_system::quote_for_shell;
 use serde_json::json;
 
 pub(crate) use self::args::TuneArgs;
 use self::args::TuneRun;
 use super::eval::report::{FIGURE_WIDTH, axis_heading, describe_labels, format_cut, format_figure};
 use super::eval::{evaluated_method_name, warn_of_ids};
-use super::shared::shell_words::quote_for_shell;
 use crate::CommandOutcome;
 use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
