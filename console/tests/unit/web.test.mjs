@@ -29,9 +29,9 @@ test("every message of the page is used", async () => {
   const folder = new URL("../../src/web/", import.meta.url);
   const sources = readdirSync(folder).filter((name) => name.endsWith(".tsx")).map((name) => readFileSync(new URL(name, folder), "utf8")).join("\n");
   const { webMessages } = await load("messages.ts");
-  // Names of sections and of numbers are put together.
+  // Names of sections, of numbers and of reasons are put together.
   const joined = ["web.learn", "web.compare", "web.folder", "web.bands", "web.rows", "web.job.dedup", "web.job.passages"];
-  const isJoined = (key) => joined.includes(key) || key.startsWith("web.figure.");
+  const isJoined = (key) => joined.includes(key) || ["web.figure.", "web.unread."].some((start) => key.startsWith(start));
   const unused = Object.keys(webMessages.en).filter((key) => !isJoined(key) && !sources.includes(`"${key}"`));
   assert.deepEqual(unused, []);
 });

@@ -69,7 +69,8 @@ pub(crate) fn decision_schemas() -> Value {
                             "outcome": {
                                 "enum": ["applied", "recorded", "unchanged"],
                                 "description": "`applied`: documents were judged again. `recorded`: no stored document \
-                                    was, and the decision holds for later ones. `unchanged`: the same was decided before.",
+                                    was, and the decision holds for later ones; a withdrawal does not restore earlier \
+                                    verdicts. `unchanged`: the same was decided before, or there is nothing to withdraw.",
                             },
                             "label": { "enum": ["same", "different", "none"] },
                             "seq": { "type": ["integer", "null"], "minimum": 0 },
