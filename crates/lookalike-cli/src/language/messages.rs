@@ -1024,6 +1024,9 @@ mod tests {
                 "jsonl",
                 "compare",
                 "ID",
+                "docx",
+                "html",
+                "txt",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));

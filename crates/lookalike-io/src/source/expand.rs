@@ -23,11 +23,11 @@ const MAX_DEPTH: usize = 128;
 /// Extensions of compressed files; the format is that of the extension before them.
 const COMPRESSED_EXTENSIONS: [&str; 6] = ["gz", "gzip", "zst", "zstd", "xz", "bz2"];
 
-/// Rules of patterns for paths, which are those of shells: hidden names need a pattern that begins with `.`.
+/// Rules of patterns for paths. With a literal leading dot, the crate finds no hidden name at all.
 const PATTERN_RULES: MatchOptions = MatchOptions {
     case_sensitive: !NAMES_IGNORE_CASE,
     require_literal_separator: false,
-    require_literal_leading_dot: true,
+    require_literal_leading_dot: false,
 };
 
 /// Files that Windows keeps in folders. The console leaves out the same ones of a dropped folder.
@@ -248,6 +248,8 @@ impl InputFinder<'_> {
         let Some(pattern) = pattern else {
             return Err(Error::read_error("open", display_path(path), cause));
         };
+        // As in shells, hidden names need a pattern that begins with a full stop.
+        let wants_hidden = Path::new(pattern).file_name().is_some_and(is_hidden);
         let matches = glob::glob_with(pattern, PATTERN_RULES).map_err(|cause| {
             Error::usage_error(format!("`{pattern}` is not a valid pattern: {}", cause.msg))
                 .with_source(cause)
@@ -261,7 +263,8 @@ impl InputFinder<'_> {
                 ))
             })?;
             let path = with_slashes(path);
-            if path.file_name().is_some_and(is_left_by_system) {
+            let is_left_out = |name| is_left_by_system(name) || is_hidden(name) && !wants_hidden;
+            if path.file_name().is_some_and(is_left_out) {
                 continue;
             }
             let metadata = metadata_of(&path)?;
@@ -394,6 +397,10 @@ impl InputFinder<'_> {
                 .unwrap_or(InputFormat::Jsonl)
         }
     }
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
 }
 
 /// Returns `true` for the name of a file that Windows or a word processor keeps in a folder of documents: settings, small
