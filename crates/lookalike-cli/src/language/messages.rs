@@ -275,7 +275,7 @@ messages! {
         "{share}：{cases} 篇文本不同的删除文档中，标题、数字或模板的值与保留文档不同的部分";
     contents_by_same_rules()
         "  by the rules by which the run keeps documents apart; --report shows removals to look at"
-        "  所依据的规则与本次运行区分文档的规则相同；--report 列出可供查看的删除";
+        "  所依据的规则与本次运行区分文档的规则相同；报告列出可供查看的删除";
     to_keep_contents()
         "  to keep such documents, run again with --forms learn" "  要保留这样的文档，请加 --forms learn 再运行";
     no_contents()
