@@ -97,8 +97,8 @@ pub(crate) struct PassagesArgs {
     #[arg(long, help_heading = "Input", conflicts_with = "document_per_file")]
     pub(crate) document_per_line: bool,
 
-    /// Table of passages (.tsv, .csv, .jsonl, .parquet or .arrow, the first three also .gz and .zst); without it,
-    /// --show and --report, TSV on standard output
+    /// Table of passages, .tsv, .csv, .jsonl (also .gz, .zst), .parquet or .arrow; TSV on standard output without it, --show
+    /// and --report
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 

@@ -68,7 +68,7 @@ messages! {
         "{count}的 id 与前面的相同，第一个是 {first} 和 {next} 里的 '{id}'：`index remove` 会移走同一 id 的所有行；--id-row 以行号作 id，--strict 拒绝重复的 id";
     skipped_files(count: NounCount, first: &str)
         "{count} skipped because the format is unknown: {first}; give --format if they are rows or lines; save documents as .docx, .html or .txt, of which `lookalike passages FOLDER --extracted OUT` writes the texts"
-        "目录中有 {count}因格式未知而略过：{first}；若是数据行或文本行，请用 --format 指定格式；文档请另存为 .docx、.html 或 .txt，其文本可用 `lookalike passages 目录 --extracted 输出` 写出";
+        "目录中有 {count}因格式未知而略过：{first}；若是数据行或文本行，请用 --format 指定格式；Word、PDF、HTML 和 Markdown 的文本可用 `lookalike passages 目录 --extracted 输出` 写出，其他文档请先另存为 Word 文档";
     few_pairs_for_choosing(similar: &str, different: &str)
         "the half for choosing has only {similar} similar and {different} other pairs: another sample may choose another setting. Label about 200 pairs, or make more with lookalike plant"
         "用于选择的一半只有 {similar} 对相似、{different} 对不相似：换一个样本可能选出另一组设置。请标注约 200 对，或用 lookalike plant 生成更多";
@@ -1024,9 +1024,6 @@ mod tests {
                 "jsonl",
                 "compare",
                 "ID",
-                "docx",
-                "html",
-                "txt",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));

@@ -218,7 +218,7 @@ fn question_of_a_class_is_left_out_and_told() {
     let told = place
         .ok("passages essays --base question.txt -o left.tsv --lang zh")
         .err;
-    assert!(told.contains("出自给定的 1 篇文本"), "{told}");
+    assert!(told.contains("出自公共的 1 篇文本"), "{told}");
     let page = read_report(&place, "left.html");
     assert_eq!(page["summary"]["base"]["documents"], 5);
     assert_eq!(page["pairs"]["total"], 1);
@@ -487,7 +487,7 @@ fn left_out_characters_are_no_words() {
     );
     let told = place.ok(&format!("{line} --lang zh")).err;
     assert!(
-        told.contains(&format!("有 {count} 字出自给定的 1 篇文本")),
+        told.contains(&format!("有 {count} 字出自公共的 1 篇文本")),
         "{told}"
     );
 }

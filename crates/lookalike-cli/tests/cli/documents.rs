@@ -301,7 +301,7 @@ fn files_that_cannot_be_read_are_reported_and_counted() {
     write_mixed_folder(&place);
     let whole = place.bytes("in/c.docx");
     place.write("in/bad/broken.docx", &whole[..whole.len() / 2]);
-    place.write("in/bad/latin.html", b"<p>caf\xE9</p>");
+    place.write("in/bad/bytes.html", b"<p>caf\xFF\xFF\xFF</p>");
     place.write("in/bad/old.doc", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1rest");
     place.write(
         "in/bad/secret.docx",
@@ -319,7 +319,7 @@ fn files_that_cannot_be_read_are_reported_and_counted() {
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     for reason in [
         "in/bad/broken.docx:1: it is damaged or not a .docx file",
-        "in/bad/latin.html:1: the file is not valid UTF-8 at its byte 7",
+        "in/bad/bytes.html:1: the file is not valid UTF-8 at its byte 7",
         "in/bad/long.md:1: the file is longer than the limit of 8192 bytes",
         "in/bad/old.doc:1: it is a word processor document of another format",
         "in/bad/secret.docx:1: it is encrypted or an old .doc file",
@@ -350,7 +350,7 @@ fn files_that_cannot_be_read_are_reported_and_counted() {
     assert_eq!(place.read("out.tsv"), "before");
     // Without one file that can be read there is nothing to compare.
     place.refused(
-        "passages essay.html --against in/bad/broken.docx in/bad/latin.html -o out.tsv",
+        "passages essay.html --against in/bad/broken.docx in/bad/bytes.html -o out.tsv",
         &["none of the 2 rows can be used", "broken.docx"],
     );
     place.refused(
