@@ -436,7 +436,7 @@ messages! {
         "  {document} 与 {source} 共有：{passages}，共 {words}，占前者的 {share} %、后者的 {source_share} %";
     unknown_direction()
         "which document took from the other is not known: --time or --against says so"
-        "无法判断谁抄了谁：可用 --time 或 --against 给出先后或来源";
+        "无法判断谁先谁后：可用 --time 或 --against 给出先后或来源";
     direction() "direction" "方向";
     copied_text() "copied text" "抄用的文本";
     copied_share(share: impl Display) "{share} % of the words of all documents" "占全部文档字词数的 {share} %";
