@@ -83,8 +83,8 @@ fn patterns_are_expanded_by_the_program() {
     }
     place.ok("pairs *.txt -o pairs.tsv");
     assert_eq!(place.table("pairs.tsv").len(), 1);
-    place.ok("dedup *.txt -o out.txt");
-    assert_eq!(place.read("out.txt"), format!("{SENTENCE}\n"));
+    place.ok("dedup *.txt -o out.text");
+    assert_eq!(place.read("out.text"), format!("{SENTENCE}\n"));
     place.refused("dedup *.csv -o out.csv", &["no file matches `*.csv`"]);
     // Hidden files, and those by which a word processor locks a document.
     for name in [".four.txt", "~$one.txt"] {
