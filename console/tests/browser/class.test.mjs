@@ -172,7 +172,7 @@ test("passages of a pair are shown in both texts, at a click and by keys", { ski
 });
 
 test("text that all were given is told, and its edits are marked in what is left", { skip }, async () => {
-  for (const [locale, common, base] of [["en-GB", /stands in 4 of 4 documents: --base FILE/, /words of 4 documents stand in the text that all were given/], ["zh-CN", /4 篇文档中的 4 篇里：--base FILE/, /4 篇文档中有 \d+ 个词或字出自发给所有人的/]]) {
+  for (const [locale, common, base] of [["en-GB", /stands in 4 of 4 documents: --base FILE/, /words of 4 documents stand in the text that all were given/], ["zh-CN", /4 篇文档中的 4 篇里：--base FILE/, /4 篇文档中有 \d+ 个词或字出自 1 篇公共文本/]]) {
     const whole = await openPage(browser, place.url("whole.html"), { locale });
     assert.match(await whole.textContent("details.note summary"), common);
     await whole.click("details.note summary");
