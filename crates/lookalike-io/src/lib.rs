@@ -18,6 +18,7 @@
 //! [`lookalike_documents`].
 
 pub mod error;
+mod left_out_names;
 mod objects;
 pub mod ordered_results;
 pub mod sink;

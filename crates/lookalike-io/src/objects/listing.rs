@@ -4,7 +4,7 @@
 //! `*`, `?` or `[`.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,6 +19,7 @@ use super::first_answer::AnswerDeadline;
 use super::stored_object::StoredObject;
 use super::url::{ObjectUrl, StoreKind};
 use crate::error::{Error, Result};
+use crate::left_out_names::is_left_out_by_pattern;
 
 /// `*` and `?` stay within one part of a key, as within one name of a path; `**` does not.
 const GLOB_OPTIONS: MatchOptions = MatchOptions {
@@ -95,9 +96,10 @@ fn find_by_pattern(url: &ObjectUrl, deadline: &AnswerDeadline) -> Result<ObjectS
     } else {
         list_directly(url, &store, &prefix, deadline)?
     };
-    let matching = listed
-        .iter()
-        .filter(|meta| pattern.matches_with(meta.location.as_ref(), GLOB_OPTIONS));
+    let matching = listed.iter().filter(|meta| {
+        let key = meta.location.as_ref();
+        pattern.matches_with(key, GLOB_OPTIONS) && !is_left_out_by_pattern(&url.key, Path::new(key))
+    });
     let found: Vec<_> = matching.map(|meta| object_of(url, &store, meta)).collect();
     if found.is_empty() {
         Err(Error::input_error(format!(

@@ -15,6 +15,7 @@ use super::byte_stream::ByteStream;
 use super::json_list::begins_list;
 use super::{InputFormat, ReadOptions};
 use crate::error::{Error, Result, display_path};
+use crate::left_out_names::{is_left_by_system, is_left_out_by_pattern};
 use crate::objects::{ObjectSearch, ObjectUrl, StoredObject, find_objects};
 
 /// Largest depth of nested directories. Deeper nesting is a loop of symbolic links or mounts.
@@ -29,9 +30,6 @@ const PATTERN_RULES: MatchOptions = MatchOptions {
     require_literal_separator: false,
     require_literal_leading_dot: false,
 };
-
-/// Files that Windows keeps in folders. The console leaves out the same ones of a dropped folder.
-const FOLDER_FILES: [&str; 2] = ["desktop.ini", "thumbs.db"];
 
 /// An input that was found.
 pub(super) struct FoundInput {
@@ -248,8 +246,6 @@ impl InputFinder<'_> {
         let Some(pattern) = pattern else {
             return Err(Error::read_error("open", display_path(path), cause));
         };
-        // As in shells, hidden names need a pattern that begins with a full stop.
-        let wants_hidden = Path::new(pattern).file_name().is_some_and(is_hidden);
         let matches = glob::glob_with(pattern, PATTERN_RULES).map_err(|cause| {
             Error::usage_error(format!("`{pattern}` is not a valid pattern: {}", cause.msg))
                 .with_source(cause)
@@ -263,8 +259,7 @@ impl InputFinder<'_> {
                 ))
             })?;
             let path = with_slashes(path);
-            let is_left_out = |name| is_left_by_system(name) || is_hidden(name) && !wants_hidden;
-            if path.file_name().is_some_and(is_left_out) {
+            if is_left_out_by_pattern(pattern, &path) {
                 continue;
             }
             let metadata = metadata_of(&path)?;
@@ -397,20 +392,6 @@ impl InputFinder<'_> {
                 .unwrap_or(InputFormat::Jsonl)
         }
     }
-}
-
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".")
-}
-
-/// Returns `true` for the name of a file that Windows or a word processor keeps in a folder of documents: settings, small
-/// pictures, and the lock of a document that is open.
-fn is_left_by_system(name: &OsStr) -> bool {
-    let is_lock = name.as_encoded_bytes().starts_with(b"~$");
-    is_lock
-        || FOLDER_FILES
-            .iter()
-            .any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Returns `true` for a path that a shell of Windows made of `"C:\my essays\" and more`: the backslash there takes the quotation
