@@ -66,7 +66,7 @@ pub struct GuessedEncoding {
     pub encoding: String,
     /// Number of documents.
     pub files: u64,
-    /// The first names, in their order, up to [`SHOWN_GUESSED_FILES`].
+    /// The first names, in their order, up to twenty.
     pub first: Vec<String>,
 }
 
