@@ -5,9 +5,9 @@ use crate::current;
 /// The rules by which the shells of a system split a line into words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShellSyntax {
-    /// Those of `sh`, which other shells of Unix follow.
+    /// The rules of `sh`, which other shells of Unix follow.
     Posix,
-    /// Those that `cmd` and PowerShell of Windows have in common, and by which programs split their command line. `%NAME%` in
+    /// The rules that `cmd` and PowerShell of Windows have in common, by which programs split their command line. `%NAME%` in
     /// `cmd` and `$NAME` in PowerShell are replaced also between quotation marks, and only `cmd` passes on a word that has a
     /// quotation mark itself.
     Windows,
