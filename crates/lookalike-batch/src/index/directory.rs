@@ -53,6 +53,10 @@ pub(super) fn directory_kind(path: &Path) -> Result<DirectoryKind> {
     if path.join(manifest::MANIFEST_FILE).is_file() {
         return Ok(DirectoryKind::Index);
     }
+    // Systems differ in how they refuse to list a file.
+    if path.is_file() {
+        return Ok(DirectoryKind::Strange);
+    }
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(DirectoryKind::Free),
