@@ -3,3 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod extraction;
+#[cfg(unix)]
+mod pdf_process;

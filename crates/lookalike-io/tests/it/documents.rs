@@ -82,7 +82,7 @@ fn directories_are_read_in_order_with_bad_files_reported() {
         assert_eq!(inputs.skipped_files(), [root.join("i.png")]);
         assert!(inputs.mixes_files_and_rows());
         let seen = read_rows(&inputs);
-        let name = |name: &str| root.join(name).display().to_string();
+        let name = |name: &str| format!("{}/{name}", root.display());
         let expected = [
             format!("1 {} plain", name("a.txt")),
             format!("2 {} html", name("b.html")),

@@ -575,7 +575,13 @@ fn kept_rows_stay_hidden_until_the_commit() {
         }
         copying.join().unwrap().unwrap()
     });
-    assert_eq!(names(directory.path()), ["in.jsonl"]);
+    // Where a file has a name from the start, it is one that listings leave out.
+    let seen = names(directory.path());
+    let is_seen = |name: &&String| cfg!(target_os = "linux") || !name.starts_with('.');
+    assert_eq!(
+        seen.iter().filter(is_seen).collect::<Vec<_>>(),
+        ["in.jsonl"]
+    );
     prepared.commit_output().unwrap();
     let expected: String = (0..)
         .zip(&rows)

@@ -388,6 +388,8 @@ mod tests {
     }
 
     /// A directory that is renamed keeps its files, and another one at its path has its own.
+    /// Windows renames no directory in which a file is open.
+    #[cfg(not(windows))]
     #[test]
     fn renamed_directory_keeps_its_files() {
         let folder = tempfile::tempdir().unwrap();
