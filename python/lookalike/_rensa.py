@@ -110,8 +110,8 @@ class RMinHashDigestMatrix:
     (2, 128)
     """
 
-    def __init__(self, rows: Iterable[list[int]], num_perm: int) -> None:
-        self._rows = np.array(list(rows), np.uint32).reshape(-1, num_perm)
+    def __init__(self, digests: bytes, num_perm: int) -> None:
+        self._rows = np.frombuffer(digests, "<u4").reshape(-1, num_perm)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
         return np.array(self._rows, dtype)
@@ -165,8 +165,7 @@ class RMinHash(_TokenMinHash):
         cls, token_sets: Iterable[Any], num_perm: int, seed: int
     ) -> RMinHashDigestMatrix:
         """Returns the digests of lists of tokens as a matrix."""
-        signed = cls.from_token_sets(token_sets, num_perm, seed)
-        return RMinHashDigestMatrix((one.digest() for one in signed), num_perm)
+        return RMinHashDigestMatrix(cls(num_perm, seed).digest_token_sets(token_sets), num_perm)
 
     @classmethod
     def digest_matrix_from_token_byte_sets(
@@ -197,13 +196,7 @@ class RMinHash(_TokenMinHash):
 
     @classmethod
     def _matrix_of_hashes(cls, rows: Iterable[list[int]], num_perm: int, seed: int) -> RMinHashDigestMatrix:
-        empty = cls(num_perm, seed)
-        first, digests = empty.slot_values(), []
-        for hashes in rows:
-            empty.set_slot_values(first)
-            empty.add_token_hashes(hashes)
-            digests.append(empty.digest())
-        return RMinHashDigestMatrix(digests, num_perm)
+        return RMinHashDigestMatrix(cls(num_perm, seed).digest_hash_sets(rows), num_perm)
 
     @classmethod
     def digest_matrix_from_token_sets_rho(cls, *_arguments: Any, **_named: Any) -> NoReturn:

@@ -221,9 +221,9 @@ def test_objects_of_datasketch_are_refused():
         lambda other: lsh.insert("key", other),
         lambda other: MinHash.union(ours, other),
     ):
-        with pytest.raises(TypeError, match=r"datasketch.minhash.MinHash is not a lookalike.MinHash: make one of it"):
+        with pytest.raises(TypeError, match=r"datasketch.minhash.MinHash is not a lookalike.compat.datasketch.MinHash: make one of it"):
             call(theirs)
-        with pytest.raises(TypeError, match=r"^int is not a lookalike.MinHash$"):
+        with pytest.raises(TypeError, match=r"^int is not a lookalike.compat.datasketch.MinHash$"):
             call(3)
     lsh.insert("key", MinHash(hashvalues=theirs.hashvalues, seed=theirs.seed, scheme=theirs.scheme))
     assert len(lsh) == 1

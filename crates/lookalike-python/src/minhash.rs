@@ -562,7 +562,7 @@ pub(crate) fn minhash_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
     } else {
         ""
     };
-    let refusal = format!("{name} is not a lookalike.MinHash{advice}");
+    let refusal = format!("{name} is not a lookalike.compat.datasketch.MinHash{advice}");
     Err(PyTypeError::new_err(refusal))
 }
 

@@ -79,6 +79,33 @@ impl TokenMinHash {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the digests of rows of hashes, one after the other, as little-endian numbers of 32 bits. `next_row` replaces
+    /// the hashes that it is given by those of the next row, and returns false behind the last one.
+    fn digest_rows(
+        &self,
+        py: Python<'_>,
+        mut next_row: impl FnMut(&mut Vec<u64>) -> PyResult<bool>,
+    ) -> PyResult<Vec<u8>> {
+        let mut slots = vec![self.scheme.empty_value(); self.lock_slots().len()];
+        let (mut hashes, mut digests) = (Vec::new(), Vec::new());
+        while next_row(&mut hashes)? {
+            py.check_signals()?;
+            slots.fill(self.scheme.empty_value());
+            self.functions.lower_slots(&hashes, &mut slots);
+            let numbers = slots.iter().map(|slot| slot >> self.digest_shift());
+            digests.extend(numbers.flat_map(|number| (number as u32).to_le_bytes()));
+        }
+        Ok(digests)
+    }
+
+    /// Bits of a slot that its digest leaves out.
+    fn digest_shift(&self) -> u32 {
+        match self.scheme {
+            RensaScheme::Bucketed => 0,
+            RensaScheme::Circulant => 32,
+        }
+    }
+
     fn check_comparable(&self, other: &Self) -> PyResult<()> {
         // One after the other, because both can be the same.
         let slots = self.lock_slots().len();
@@ -148,11 +175,42 @@ impl TokenMinHash {
 
     /// Returns the slots as whole numbers of 32 bits.
     fn digest(&self) -> Vec<u64> {
-        let shift = match self.scheme {
-            RensaScheme::Bucketed => 0,
-            RensaScheme::Circulant => 32,
-        };
+        let shift = self.digest_shift();
         self.lock_slots().iter().map(|slot| slot >> shift).collect()
+    }
+
+    /// Returns the digests of lists of tokens, one after the other, as little-endian numbers of 32 bits. The own slots are
+    /// left alone.
+    fn digest_token_sets<'py>(
+        &self,
+        token_sets: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut sets = token_sets.try_iter()?;
+        let digests = self.digest_rows(token_sets.py(), |hashes| {
+            hashes.clear();
+            let Some(tokens) = sets.next() else {
+                return Ok(false);
+            };
+            visit_hashes(&tokens?, |hash| hashes.push(hash))?;
+            Ok(true)
+        })?;
+        Ok(PyBytes::new(token_sets.py(), &digests))
+    }
+
+    /// Returns the digests of lists of hashes of tokens as `digest_token_sets` does.
+    fn digest_hash_sets<'py>(
+        &self,
+        hash_sets: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut sets = hash_sets.try_iter()?;
+        let digests = self.digest_rows(hash_sets.py(), |hashes| {
+            let Some(row) = sets.next() else {
+                return Ok(false);
+            };
+            *hashes = row?.extract()?;
+            Ok(true)
+        })?;
+        Ok(PyBytes::new(hash_sets.py(), &digests))
     }
 
     /// Returns the slots with all their bits.
