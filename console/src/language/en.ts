@@ -324,7 +324,7 @@ export const en = {
   "passages.found": "{share} of {n} words or characters are found elsewhere",
   "passages.ofSource": { one: "{n} passage, longest {longest}; {share} of the source", other: "{n} passages, longest {longest}; {share} of the source" },
   "passages.reworded": { one: "{n} of them reworded, similarity {similarity}", other: "{n} of them reworded, similarity at most {similarity}" },
-  "passages.rewordedMeans": "Shares count reworded passages whole, and only a part of their words is the same: look at their similarity, not at the share alone.",
+  "passages.rewordedMeans": "Of {all} in passages, {length} lie in reworded passages alone, which the share counts whole although only a part of their words is the same.",
   "passages.document": "Document",
   "passages.source": "Source",
   "passages.noText": "The texts of this pair are not in this file, because the file stays small. lookalike compare FILE FILE shows them.",

@@ -326,7 +326,7 @@ export const zh: Catalog = {
   "passages.found": "{n} 个词或字中有 {share} 见于他处",
   "passages.ofSource": "段落 {n} 处，最长 {longest}；占来源的 {share}",
   "passages.reworded": "其中洗稿 {n} 处，相似度最高 {similarity}",
-  "passages.rewordedMeans": "洗稿的段落按整段计入比例，而其中只有一部分字句相同：请看它的相似度，不要只看比例。",
+  "passages.rewordedMeans": "段落共 {all}，其中 {length}仅见于洗稿段落：比例按整段计入这些段落，而其中只有一部分字句相同。",
   "passages.document": "文档",
   "passages.source": "来源",
   "passages.noText": "为控制文件大小，此处不含这一对的文本。可用 lookalike compare FILE FILE 查看。",

@@ -22,7 +22,7 @@ import { isOfKind, type NameTable } from "./name-table";
 import { ClassOverview } from "./overview";
 import { PassageList } from "./passage-list";
 import { writePairs } from "./pair-table";
-import { findReworded, sayReworded } from "./reworded";
+import { sayReworded } from "./reworded";
 import { BlackoutField, SaveButton, saveCopy, type ReportSource } from "./save-bar";
 
 type Mark = [start: number, end: number, sourceStart: number, sourceEnd: number, length: number, similarity: number, kind: string];
@@ -89,6 +89,8 @@ export interface PassageData {
     tokens: number[];
     covered: number[];
     copied: number[];
+    /** Words and characters among the copied ones that lie in reworded passages alone. */
+    reworded: number[];
     unit: LengthUnit[];
     share: number[];
     source_share: number[];
@@ -475,7 +477,7 @@ function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
       <p class="muted">{say.text("passages.numbers")}{edits.some((runs) => runs.length > 0) && <>{say.gap}{say.text("passages.edits")}</>}</p>
       <div class="line no-print"><button type="button" class="button" onClick={() => savePair(pair)}>{say.text("passages.savePair")}</button></div>
       <PassageList passages={shared} starts={places.map((it) => it[0])} />
-      {findReworded(marks) && <p class="note">{say.text("passages.rewordedMeans")}</p>}
+      {pairs.reworded[pair]! > 0 && <p class="note">{say.text("passages.rewordedMeans", { length: sayLength(say, pairs.reworded[pair]!, pairs.unit[pair]!), all: sayLength(say, pairs.copied[pair]!, pairs.unit[pair]!) })}</p>}
       <div class="sides scrolled texts">
         <div class="left title common">{titles[0]}</div>
         <div class="right title">{titles[1]}</div>

@@ -23,9 +23,9 @@ export function writePairs(data: PassageData, nameOf: (name: string) => string, 
   const names = summary.directed ? ["document", "source"] : ["document", "other_document"];
   const shares = summary.directed ? ["share_of_document", "share_of_source"] : ["share_of_document", "share_of_other_document"];
   const rows = pairs.document.map((document, at) => [
-    nameOf(document), nameOf(pairs.source[at]!), pairs.passages[at]!, pairs.copied[at]!, pairs.longest[at]!, pairs.unit[at]!, pairs.share[at]!, pairs.source_share[at]!,
+    nameOf(document), nameOf(pairs.source[at]!), pairs.passages[at]!, pairs.copied[at]!, pairs.reworded[at]!, pairs.longest[at]!, pairs.unit[at]!, pairs.share[at]!, pairs.source_share[at]!,
     ...(groupOf ? [groupOf(document), groupOf(pairs.source[at]!)] : []),
   ]);
-  const table = [[...names, "passages", "length", "longest", "unit", ...shares, ...groups], ...rows];
+  const table = [[...names, "passages", "length", "reworded", "longest", "unit", ...shares, ...groups], ...rows];
   return `\ufeff${table.map((row) => row.map(writeField).join(",")).join("\r\n")}\r\n`;
 }

@@ -113,6 +113,7 @@ function copyPairs(pairs: PassageData["pairs"], rows: readonly number[], nameOf:
     tokens: take(pairs.tokens),
     covered: take(isWhole ? pairs.covered : pairs.copied),
     copied: take(pairs.copied),
+    reworded: take(pairs.reworded),
     unit: take(pairs.unit),
     share: take(pairs.share),
     source_share: take(pairs.source_share),

@@ -59,7 +59,7 @@ test("many edges begin with the largest", async () => {
 const data = (directed) => ({
   summary: { directed },
   pairs: {
-    document: ["b,1", "c"], source: ["a", '=HYPERLINK("x")'], passages: [1, 2], copied: [30, 40], longest: [30, 25],
+    document: ["b,1", "c"], source: ["a", '=HYPERLINK("x")'], passages: [1, 2], copied: [30, 40], reworded: [0, 8], longest: [30, 25],
     unit: ["words", "characters"], share: [0.5, 0.25], source_share: [0.4, 0.75],
   },
 });
@@ -83,9 +83,9 @@ test("names stand without the folder that all have", async () => {
 test("the table has every pair, and no spreadsheet runs a name", async () => {
   const { writePairs } = await load("passages/pair-table.ts");
   const lines = writePairs(data(false), (name) => name).split("\r\n");
-  assert.equal(lines[0], "\ufeffdocument,other_document,passages,length,longest,unit,share_of_document,share_of_other_document");
-  assert.equal(lines[1], '"b,1",a,1,30,30,words,0.5,0.4');
-  assert.equal(lines[2], `c,"'=HYPERLINK(""x"")",2,40,25,characters,0.25,0.75`);
+  assert.equal(lines[0], "\ufeffdocument,other_document,passages,length,reworded,longest,unit,share_of_document,share_of_other_document");
+  assert.equal(lines[1], '"b,1",a,1,30,0,30,words,0.5,0.4');
+  assert.equal(lines[2], `c,"'=HYPERLINK(""x"")",2,40,8,25,characters,0.25,0.75`);
   assert.equal(lines[3], "");
   assert.match(writePairs(data(true), (name) => name), /^\ufeffdocument,source,/);
   const hidden = writePairs(data(false), (name) => `Document ${name.length}`);
@@ -213,7 +213,7 @@ const named = () => ({
   },
   written: [["report", "/home/ann/report.html"]],
   pairs: {
-    total: 2, document: ["ben.txt", "cem.txt"], source: ["ann.txt", "ann.txt"], tokens: [100, 200], covered: [40, 50], copied: [30, 40], unit: ["words", "words"],
+    total: 2, document: ["ben.txt", "cem.txt"], source: ["ann.txt", "ann.txt"], tokens: [100, 200], covered: [40, 50], copied: [30, 40], reworded: [0, 8], unit: ["words", "words"],
     share: [0.3, 0.2], source_share: [0.3, 0.4], passages: [1, 2], longest: [30, 20], document_text: [1, 2], source_text: [0, 0],
     marks: [[[0, 4, 0, 4, 12, 1, "verbatim"]], []], edits: [[[]], []], ids: ["ann.txt"],
   },

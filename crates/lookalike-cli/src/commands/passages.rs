@@ -677,14 +677,20 @@ fn add_pairs(text: &mut SummaryText, done: &PassagesSummary, printer: &OutputPri
     for pair in &done.most_copied {
         let [share, source_share] =
             [pair.share, pair.source_share].map(|share| format!("{:.0}", 100.0 * share));
-        text.add_text(describe(
+        let mut described = describe(
             &escape_control(&pair.document),
             &escape_control(&pair.source),
             count_length(pair.copied, pair.unit),
             NounCount(pair.passages, CountedNoun::Passage),
             &share,
             &source_share,
-        ));
+        )
+        .to_string();
+        if pair.reworded > 0 {
+            let reworded = messages::in_reworded(count_length(pair.reworded, pair.unit));
+            described += &reworded.to_string();
+        }
+        text.add_text(described);
     }
 }
 

@@ -444,6 +444,8 @@ messages! {
     copied_from(document: &str, source: &str, words: NounCount, passages: NounCount, share: &str, source_share: &str)
         "  {document} from {source}: {words} in {passages}, {share} % of the document and {source_share} % of the source"
         "  {document} 来自 {source}：{passages}，共 {words}，占该文档的 {share} %、来源的 {source_share} %";
+    in_reworded(words: NounCount)
+        "; {words} of it in reworded passages alone" "；其中 {words}仅见于洗稿段落";
     unreadable_files() "unreadable files" "无法读取的文件";
     reported_files(number: &str) "{number} left out, each reported with its reason" "略过 {number} 个，原因已逐一说明";
     guessed_encoding() "encoding" "编码";

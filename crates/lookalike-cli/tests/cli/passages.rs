@@ -567,6 +567,7 @@ fn service_finds_passages_of_documents() {
             "pairs",
             "copying",
             "copied_tokens",
+            "reworded_tokens",
             "tokens",
         ] {
             assert_eq!(found["summary"][field], summary[field], "{line} {field}");
@@ -670,6 +671,30 @@ fn reworded_passages_are_found_on_request() {
     for part in ["洗稿，相似度", "\n   前一篇：", "\n   后一篇："] {
         assert!(chinese.text().contains(part), "{part}: {}", chinese.text());
     }
+
+    // Figures tell what lies in reworded passages alone from what was copied.
+    let taken_whole = part(&rows[70].1, 0, 60);
+    place.write(
+        "both.jsonl",
+        jsonl([("both", &*format!("{taken_whole} {head} {copy}"))]),
+    );
+    let both = place.summary("passages both.jsonl --against in.jsonl --reworded -o both.tsv");
+    let lengths = |is_reworded: bool| -> u64 {
+        let passages = place.table("both.tsv").into_iter();
+        let of_kind =
+            passages.filter(|row| row[1] == "d70" && (row[8] == "reworded") == is_reworded);
+        of_kind.map(|row| row[6].parse::<u64>().unwrap()).sum()
+    };
+    let pairs = both["most_copied"].as_array().unwrap();
+    let pair = pairs.iter().find(|pair| pair["source"] == "d70").unwrap();
+    assert_eq!(lengths(false), 60);
+    assert_eq!(pair["reworded"], lengths(true));
+    assert_eq!(pair["copied"], 60 + lengths(true));
+    let told = place.ok("passages in.jsonl --reworded -o out.tsv").err;
+    assert!(
+        told.contains(" words of it in reworded passages alone"),
+        "{told}"
+    );
 
     // The same of the two texts alone, from every door.
     place.write("a.txt", &rows[70].1);

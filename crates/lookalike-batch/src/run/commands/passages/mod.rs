@@ -200,6 +200,7 @@ struct FoundPassages {
     copying: u64,
     sharing: SharingDocuments,
     copied_tokens: u64,
+    reworded_tokens: u64,
     tokens: u64,
     with_boilerplate: u64,
     given_tokens: u64,
@@ -263,6 +264,7 @@ impl FoundPassages {
                 self.sharing.count()
             },
             copied_tokens: self.copied_tokens,
+            reworded_tokens: self.reworded_tokens,
             tokens: self.tokens,
             boilerplate: BoilerplateSummary {
                 max_documents: corpus.max_documents,
@@ -434,6 +436,7 @@ impl<'a> PassageWriter<'a> {
             }
         }
         found.copied_tokens += findings.copied as u64;
+        found.reworded_tokens += findings.reworded as u64;
         found.tokens += findings.tokens as u64;
         found.with_boilerplate += u64::from(findings.has_boilerplate);
         found.given_tokens += findings.given as u64;

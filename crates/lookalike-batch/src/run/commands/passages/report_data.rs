@@ -48,6 +48,8 @@ struct ReportedPair {
     covered: usize,
     /// Words and characters that lie in passages of this source.
     copied: usize,
+    /// Words and characters among these that lie in reworded passages alone.
+    reworded: usize,
     unit: &'static str,
     share: f64,
     source_share: f64,
@@ -88,6 +90,7 @@ struct PairColumns {
     /// Words and characters of the document in passages of any source.
     covered: Vec<usize>,
     copied: Vec<usize>,
+    reworded: Vec<usize>,
     /// Units of the lengths, `words` or `characters`.
     unit: Vec<&'static str>,
     share: Vec<f64>,
@@ -125,6 +128,7 @@ impl PassageReport {
                 tokens: findings.tokens,
                 covered: findings.copied,
                 copied: figures.copied,
+                reworded: figures.reworded,
                 unit: figures.unit,
                 share: figures.share,
                 source_share: figures.source_share,
@@ -207,6 +211,7 @@ impl PairColumns {
         self.tokens.push(pair.tokens);
         self.covered.push(pair.covered);
         self.copied.push(pair.copied);
+        self.reworded.push(pair.reworded);
         self.unit.push(pair.unit);
         self.share.push(pair.share);
         self.source_share.push(pair.source_share);

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::passages::{
-    Passage, PassageBudget, PassageCandidate, PassageFinder, PassageSettings, PassageSource,
-    PlaceIndex, SelectedGram, Winnower, count_covered, is_character, to_visible_characters,
+    Passage, PassageBudget, PassageCandidate, PassageFinder, PassageKind, PassageSettings,
+    PassageSource, PlaceIndex, SelectedGram, Winnower, count_covered, is_character,
+    to_visible_characters,
 };
 use lookalike::text::SpannedTokens;
 use lookalike::{DocId, ErrorKind};
@@ -80,6 +81,8 @@ pub(super) struct DocumentFindings {
     pub(super) tokens: usize,
     /// Tokens that lie in passages of any source.
     pub(super) copied: usize,
+    /// Tokens among these that lie in reworded passages alone.
+    pub(super) reworded: usize,
     /// Tokens that stand in a base text.
     pub(super) given: usize,
     pub(super) has_boilerplate: bool,
@@ -170,6 +173,7 @@ impl<'a> DocumentSearcher<'a> {
             described: Vec::new(),
             tokens: self.tokens.len(),
             copied: 0,
+            reworded: 0,
             given: given.iter().map(Range::len).sum(),
             has_boilerplate: boilerplate > 0,
             is_complete: true,
@@ -186,7 +190,7 @@ impl<'a> DocumentSearcher<'a> {
         }
         self.finder.set_document(self.tokens.values(), base);
         let places = PlaceIndex::new(reread.extracted.original_text());
-        let mut covered = Vec::new();
+        let mut found = Vec::new();
         for source in sources {
             let Some((prepared, passages)) = self.compare_source(source)? else {
                 findings.is_complete = false;
@@ -195,14 +199,15 @@ impl<'a> DocumentSearcher<'a> {
             if passages.is_empty() {
                 continue;
             }
-            covered.extend(passages.iter().map(|passage| passage.document.clone()));
             let sides = [
                 TextSide::new(document, &reread, &self.tokens, &places),
                 TextSide::new(source, &prepared.reread, &prepared.tokens, &prepared.places),
             ];
             self.add_pair(sides, &passages, &mut findings);
+            found.extend(passages);
         }
-        findings.copied = count_covered(covered);
+        findings.copied = count_in_document(&found);
+        findings.reworded = count_reworded(&found);
         Ok(findings)
     }
 
@@ -313,17 +318,26 @@ impl<'a> DocumentSearcher<'a> {
     }
 }
 
+/// Returns the number of the document's tokens that lie in passages.
+fn count_in_document<'p>(passages: impl IntoIterator<Item = &'p Passage>) -> usize {
+    let ranges = passages.into_iter();
+    count_covered(ranges.map(|passage| passage.document.clone()).collect())
+}
+
+/// Returns the number of the document's tokens that lie in reworded passages and in no other one.
+fn count_reworded(passages: &[Passage]) -> usize {
+    let others = passages
+        .iter()
+        .filter(|passage| passage.kind != PassageKind::Reworded);
+    count_in_document(passages) - count_in_document(others)
+}
+
 fn describe_pair(
     document: &TextSide<'_>,
     source: &TextSide<'_>,
     passages: &[Passage],
 ) -> CopiedPair {
-    let copied = count_covered(
-        passages
-            .iter()
-            .map(|passage| passage.document.clone())
-            .collect(),
-    );
+    let copied = count_in_document(passages);
     let copied_of_source = count_covered(
         passages
             .iter()
@@ -338,6 +352,7 @@ fn describe_pair(
         source: source.name.to_string(),
         passages: passages.len() as u64,
         copied,
+        reworded: count_reworded(passages),
         unit: length_unit(
             passages
                 .iter()

@@ -177,6 +177,8 @@ pub struct PassagesSummary {
     pub sharing: u64,
     /// Words and single characters of the documents that lie in passages.
     pub copied_tokens: u64,
+    /// Words and single characters among these that lie in reworded passages alone.
+    pub reworded_tokens: u64,
     /// Words and single characters of the documents.
     pub tokens: u64,
     /// Grams that are in too many documents.
@@ -336,6 +338,8 @@ pub struct CopiedPair {
     pub passages: u64,
     /// Words and single characters of the document that lie in passages.
     pub copied: usize,
+    /// Words and single characters among these that lie in reworded passages alone.
+    pub reworded: usize,
     /// Unit of the lengths: `words`, or `characters` if most of them are characters of a script without spaces.
     pub unit: &'static str,
     /// Share of the document's words and characters.

@@ -129,6 +129,7 @@ fn answer_passages(done: &PassagesSummary, watch: &CallWatch) -> ToolAnswer {
             "source": pair.source,
             "passages": pair.passages,
             "words": pair.copied,
+            "words_in_reworded_passages_alone": pair.reworded,
             "share_of_document": pair.share,
             "share_of_source": pair.source_share,
             "longest": pair.longest,
