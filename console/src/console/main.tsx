@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import "../design/design.css";
 import { WordingContext, useWording } from "../components/basics";
+import { keepPageOnDrop } from "../components/keep-page";
 import { listKeys, passageKeys, reviewKeys, type KeyRow } from "../components/key-help";
 import { Shell } from "../components/shell";
 import { Wording, type Language } from "../language/catalog";
@@ -170,5 +171,6 @@ function KeyForm({ onKey }: { onKey: (key: string) => void }) {
 const page = document.getElementById("page");
 if (page) {
   page.textContent = "";
+  keepPageOnDrop();
   render(<App />, page);
 }

@@ -3,6 +3,7 @@ import { DiffLegend, SideBySide } from "../components/side-by-side";
 import { Name, useWording } from "../components/basics";
 import { MarkButtons } from "../components/mark-buttons";
 import type { Mark } from "../components/review-keys";
+import { quoteWord } from "../components/shell-words";
 import type { Report } from "./data";
 import { canMark } from "./marks";
 import { sayRoute } from "./route";
@@ -80,7 +81,7 @@ function MissingText({ report, id }: { report: Report; id: string }) {
   return (
     <div class="note stack">
       <p>{say.text("pair.noText")}</p>
-      <pre tabIndex={0}><Name text={command.replace(" ID ", () => ` ${id} `)} /></pre>
+      <pre tabIndex={0}><Name text={command.replace(" ID ", () => ` ${quoteWord(id)} `)} /></pre>
     </div>
   );
 }

@@ -1,4 +1,5 @@
 /** A run of the command over files of the user: its arguments, its bounds and what it writes. */
+import { quoteWord } from "../components/shell-words";
 import type { NamedFile } from "../console/document-files";
 import type { GivenFile, WrittenFile } from "./worker";
 
@@ -118,15 +119,6 @@ const runMemory = "3584Mi";
 export const pageArguments = (typed: readonly string[], language: string): string[] => [
   ...typed, "--json", "--lang", language, "--color", "never", "--scratch", ".", "--memory", runMemory,
 ];
-
-/**
- * Quotes a word of a command. Shells of Unix and of Windows read quotation marks alike, unless one of their own characters
- * stands between them; names of Windows have few of those.
- */
-function quoteWord(word: string): string {
-  if (/^[\w./:=+-]+$/.test(word)) return word;
-  return /["$`\\!%]/.test(word) ? `'${word.replaceAll("'", "'\\''")}'` : `"${word}"`;
-}
 
 /** Writes arguments as a line for a shell. */
 export const writeCommandLine = (typed: readonly string[]): string => ["lookalike", ...typed].map(quoteWord).join(" ");

@@ -5,6 +5,7 @@ import "../design/design.css";
 import "./web.css";
 import { WordingContext, useWording } from "../components/basics";
 import { clarifyReason } from "../components/file-reason";
+import { keepPageOnDrop } from "../components/keep-page";
 import { Shell } from "../components/shell";
 import { FolderUnreadable } from "../console/document-files";
 import { Wording, type Language } from "../language/catalog";
@@ -138,5 +139,6 @@ function Notice({ engine, problem, isReady, onProblem, onDictionary }: NoticePro
 const page = document.getElementById("page");
 if (page) {
   page.textContent = "";
+  keepPageOnDrop();
   render(<App />, page);
 }

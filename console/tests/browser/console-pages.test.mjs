@@ -52,6 +52,20 @@ test("a text that repeats nothing is shown beside the nearest one, with its simi
   }
 });
 
+test("a file that is dropped beside a box does not take the place of the page", { skip }, async () => {
+  const page = await openConsole(browser, open.url, {}, "#/passages");
+  await page.waitForSelector(".drop");
+  const isKept = await page.evaluate(() => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File(["text"], "essay.txt"));
+    const kept = (kind) => !document.body.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: transfer }));
+    return kept("dragover") && kept("drop");
+  });
+  assert.ok(isKept);
+  assert.equal(await page.locator(".drop .names").count(), 0);
+  await page.context().close();
+});
+
 test("a text that was inserted is shown beside the nearest one, too", { skip }, async () => {
   const page = await openConsole(browser, open.url, {}, "#/check/news");
   const half = sampleText("g7-0").split(" ").slice(0, 12).join(" ");

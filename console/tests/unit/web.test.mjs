@@ -175,6 +175,8 @@ test("arguments are those that a user types, and files cannot be taken for optio
   assert.equal(typed(["my news.csv.gz"], { text: "body" }), 'lookalike dedup "my news.csv.gz" -o kept.csv --removed removed.tsv --clusters clusters.tsv --report report.html --threshold 0.75 --text body');
   assert.equal(typed(["it's.docx", "b.html"], { job: "passages", words: 8, reworded: true, recipe: "jieba" }), 'lookalike passages "it\'s.docx" b.html -o passages.tsv --report report.html --min-length 8 --reworded --recipe jieba');
   // Each shell has characters of its own between quotation marks.
+  const { quoteWord } = await load("../components/shell-words.ts");
+  assert.deepEqual(["d-1", "a 1", "甲", "a'b", "$x"].map(quoteWord), ["d-1", '"a 1"', '"甲"', `"a'b"`, "'$x'"]);
   assert.equal(writeCommandLine(["dedup", "it's $5.csv", "--text", "title,body"]), "lookalike dedup 'it'\\''s $5.csv' --text \"title,body\"");
   assert.equal(suggestJob(named("a.docx")), "passages");
   assert.equal(suggestJob(named("a.txt", "b.txt")), "passages");
