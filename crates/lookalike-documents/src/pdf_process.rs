@@ -243,6 +243,8 @@ fn read_at_most(pipe: Option<impl Read>, most: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -253,11 +255,8 @@ mod tests {
     }
 
     /// A child that would sleep for a day is killed once nobody wants its text.
-    #[cfg(unix)]
     #[test]
     fn unwanted_child_is_killed() {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-
         let limits = PdfLimits {
             wall_seconds: 10,
             ..PdfLimits::default()
