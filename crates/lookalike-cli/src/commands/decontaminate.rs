@@ -104,7 +104,7 @@ pub(crate) struct DecontaminateArgs {
     /// Maximum memory of the process: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024). Candidates that
     /// do not fit go to a temporary file; the findings do not depend on it
     ///
-    /// Temporary files are in --scratch, else in the directory of the variable TMPDIR, else in /tmp. The items and 16 bytes
+    /// Temporary files are in --scratch, else in the directory of the variable TMPDIR, else in /tmp. The items and 8 bytes
     /// for each row stay in memory: a limit in which they do not fit is refused with the smallest one that would do, and
     /// --explain-plan shows both. Default: no limit.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Running")]

@@ -450,7 +450,7 @@ messages! {
     reported_files(number: &str) "{number} left out, each reported with its reason" "略过 {number} 个，原因已逐一说明";
     guessed_encoding() "encoding" "编码";
     files_in_encoding(files: NounCount, encoding: &str, first: &str)
-        "{files} read as {encoding}, by their bytes: {first}; --encoding says otherwise"
+        "{encoding} by the bytes of {files}: {first}; --encoding says otherwise"
         "按内容判断，{files}读作 {encoding}：{first}；可用 --encoding 另行指定";
     extracted_texts() "extracted texts" "提取的文本";
     new_in(number: &str, directory: impl Display) "{number} new in {directory}" "{directory} 中新增 {number} 篇";
