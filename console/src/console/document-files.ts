@@ -3,8 +3,8 @@
  * `id`. Without an id a line has the name of the file and its number. The service extracts the texts of Markdown, HTML,
  * `.docx` and PDF files.
  */
-import { decodeFile } from "../components/decode-text";
-import { ServiceProblem, type NamedText } from "./service";
+import { decodeFile, decodeUnicode } from "../components/decode-text";
+import { ServiceProblem, type ExtractedFile, type NamedText } from "./service";
 
 /** Extensions of the files that are read here, and of those that the service reads. */
 const rowKinds = ["jsonl", "ndjson"];
@@ -56,8 +56,8 @@ function readLines(name: string, text: string): ReadFiles {
   return read;
 }
 
-/** Returns the text of a document file by its name and its bytes. */
-export type ExtractText = (name: string, bytes: Uint8Array) => Promise<string>;
+/** Reads a document file by its name and its bytes. */
+export type ExtractText = (name: string, bytes: Uint8Array) => Promise<ExtractedFile>;
 
 const findExtension = (name: string): string => /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? "";
 
@@ -69,18 +69,20 @@ export async function readFile(name: string, bytes: Uint8Array, extract: Extract
     bad: [{ name, line: 0, reason, ...(message && { message }) }],
     guessed: [],
   });
-  const isBinary = binaryKinds.includes(extension);
-  if (![...rowKinds, ...textKinds, ...markupKinds].includes(extension) && !isBinary) return refuse("kind");
-  const decoded = isBinary ? { text: "" } : decodeFile(bytes);
-  if (decoded === null) return refuse("encoding");
-  const { text } = decoded;
-  const guessed = decoded.guessed ? [{ name, encoding: decoded.guessed }] : [];
-  const take = (text: string): ReadFiles => (text.trim() === "" ? refuse("empty") : { documents: [{ id: name, text }], bad: [], guessed });
-  if (rowKinds.includes(extension)) return text.trim() === "" ? refuse("empty") : { ...readLines(name, text), guessed };
-  if (textKinds.includes(extension)) return take(text);
+  const sayGuessed = (encoding: string | null | undefined): GuessedFile[] => (encoding ? [{ name, encoding }] : []);
+  if (rowKinds.includes(extension)) {
+    const decoded = decodeFile(bytes);
+    if (decoded === null) return refuse("encoding");
+    return decoded.text.trim() === "" ? refuse("empty") : { ...readLines(name, decoded.text), guessed: sayGuessed(decoded.guessed) };
+  }
+  if (![...textKinds, ...markupKinds, ...binaryKinds].includes(extension)) return refuse("kind");
+  const take = (text: string, guessed: GuessedFile[] = []): ReadFiles =>
+    text.trim() === "" ? refuse("empty") : { documents: [{ id: name, text }], bad: [], guessed };
+  const plain = textKinds.includes(extension) ? decodeUnicode(bytes) : null;
+  if (plain !== null) return take(plain);
   try {
-    // The service takes markup in UTF-8 alone.
-    return take(await extract(name, isBinary ? bytes : new TextEncoder().encode(text)));
+    const { text, guessed_encoding: encoding } = await extract(name, bytes);
+    return take(text, sayGuessed(encoding));
   } catch (problem) {
     if (problem instanceof TypeError) return refuse("sending");
     // A key that is missing or has no rights concerns the whole page.

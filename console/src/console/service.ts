@@ -42,6 +42,13 @@ export interface Snapshot {
   time: string;
 }
 
+/** A document file that the service has read. */
+export interface ExtractedFile {
+  text: string;
+  /** The encoding in which it was read, if its bytes alone suggest it. */
+  guessed_encoding: string | null;
+}
+
 export interface NamedText {
   id: string;
   text: string;
@@ -404,9 +411,8 @@ export class Service {
   /** Returns the passages that two texts share. */
   findShared = async (a: string, b: string): Promise<SharedPassages> =>
     (await this.ask<{ results: SharedPassages[] }>("POST", "/v1/passages", { pairs: [{ a, b }] })).results[0]!;
-  /** Returns the text of a document file. */
-  extractText = async (name: string, bytes: Uint8Array): Promise<string> =>
-    (await this.ask<{ text: string }>("POST", `/v1/extract?name=${encode(name)}`, bytes)).text;
+  /** Returns the text of a document file, and the encoding that its bytes suggest where nothing states it. */
+  extractText = (name: string, bytes: Uint8Array): Promise<ExtractedFile> => this.ask("POST", `/v1/extract?name=${encode(name)}`, bytes);
   /** Returns the report of passages, as one HTML page. */
   reportPassages = async (body: PassagesRequest): Promise<string> =>
     (await this.ask<{ report: string }>("POST", "/v1/passages/documents", { ...body, report: true })).report;

@@ -82,7 +82,7 @@ function makeDoors() {
     sent.push(lines);
     return lines.map(answer);
   };
-  return { sent, doors: { insertLines, extract: async () => "extracted", pause: async () => {} } };
+  return { sent, doors: { insertLines, extract: async () => ({ text: "extracted", guessed_encoding: null }), pause: async () => {} } };
 }
 
 test("lines of a file are sent as they are, and those that are refused are written with their places", async () => {

@@ -147,16 +147,22 @@ test("lines of a large cluster lead to its least similar members", async () => {
   assert.equal(findFloor(members, 0.75), 0.4);
 });
 
-test("files become documents, in any of the encodings", async () => {
+test("files become documents, in Unicode at once and in other encodings by the service", async () => {
   const { readFile } = await load("console/document-files.ts");
   const bytes = (text) => new TextEncoder().encode(text);
   const read = (name, content) => readFile(name, content, () => assert.fail(`${name} is read here`));
   assert.deepEqual((await read("a.txt", bytes("\ufefftext"))).documents, [{ id: "a.txt", text: "text" }]);
-  const guessed = await read("a.txt", new Uint8Array([0xce, 0xc4, 0xd5, 0xc2]));
-  assert.deepEqual([guessed.documents, guessed.guessed], [[{ id: "a.txt", text: "文章" }], [{ name: "a.txt", encoding: "gb18030" }]]);
+  const old = new Uint8Array([0xce, 0xc4, 0xd5, 0xc2]);
+  const guess = async (name, content) => ({ text: `${name} ${content === old}`, guessed_encoding: "gb18030" });
+  for (const name of ["a.txt", "a.MD"]) {
+    const guessed = await readFile(name, old, guess);
+    assert.deepEqual([guessed.documents, guessed.guessed], [[{ id: name, text: `${name} true` }], [{ name, encoding: "gb18030" }]]);
+  }
+  const told = await read("r.jsonl", new Uint8Array([...bytes('{"text":"'), ...old, ...bytes('"}')]));
+  assert.deepEqual([told.documents[0].text, told.guessed], ["文章", [{ name: "r.jsonl", encoding: "gb18030" }]]);
   assert.deepEqual((await read("a.txt", bytes("text"))).guessed, []);
   assert.deepEqual((await read("a.txt", new Uint8Array([0xff, 0xfe, 0x00, 0x4e]))).documents, [{ id: "a.txt", text: "一" }]);
-  assert.deepEqual((await read("a.txt", new Uint8Array([0x41, 0xff, 0xff]))).bad, [{ name: "a.txt", line: 0, reason: "encoding" }]);
+  assert.deepEqual((await read("a.jsonl", new Uint8Array([0x41, 0xff, 0xff]))).bad, [{ name: "a.jsonl", line: 0, reason: "encoding" }]);
   const rows = await read("r.jsonl", bytes('{"id":7,"text":"x"}\n\n{"text":"y"}\n{"id":"z"}\n[1]\n'));
   assert.deepEqual(rows.documents, [{ id: "7", text: "x" }, { id: "r.jsonl:3", text: "y" }]);
   assert.deepEqual(rows.bad.map((it) => [it.line, it.reason]), [[4, "json"], [5, "json"]]);
@@ -166,22 +172,19 @@ test("files become documents, in any of the encodings", async () => {
 test("the service extracts the texts of other documents, two at a time", async () => {
   const { nameFiles, readFile, readFiles } = await load("console/document-files.ts");
   const { ServiceProblem } = await load("console/service.ts");
-  // Markup in GB18030 is sent as UTF-8, other files as they are.
-  const echo = async (_, content) => new TextDecoder("utf-8", { fatal: true }).decode(content);
-  assert.deepEqual((await readFile("a.MD", new Uint8Array([0xce, 0xc4, 0xd5, 0xc2]), echo)).documents, [{ id: "a.MD", text: "文章" }]);
   const sent = new Uint8Array([0x50, 0xff]);
-  assert.deepEqual((await readFile("b.docx", sent, async (name, content) => `${name} ${content === sent}`)).documents, [{ id: "b.docx", text: "b.docx true" }]);
+  assert.deepEqual((await readFile("b.docx", sent, async (name, content) => ({ text: `${name} ${content === sent}`, guessed_encoding: null }))).documents, [{ id: "b.docx", text: "b.docx true" }]);
   const fail = (problem) => readFile("c.pdf", sent, () => Promise.reject(problem));
   assert.deepEqual((await fail(new ServiceProblem(422, "bad_document", "no text"))).bad, [{ name: "c.pdf", line: 0, reason: "service", message: "no text" }]);
   assert.deepEqual((await fail(new TypeError("Failed to fetch"))).bad[0].reason, "sending");
-  assert.deepEqual((await readFile("d.pdf", sent, async () => "\n")).bad[0].reason, "empty");
+  assert.deepEqual((await readFile("d.pdf", sent, async () => ({ text: "\n", guessed_encoding: null }))).bad[0].reason, "empty");
   await assert.rejects(fail(new ServiceProblem(401, "unauthenticated", "a key is required")));
   let [running, most, told] = [0, 0, 0];
   const slow = async (name) => {
     most = Math.max(most, ++running);
     await new Promise((resolve) => setTimeout(resolve, 5));
     running -= 1;
-    return name;
+    return { text: name, guessed_encoding: null };
   };
   const files = ["5", "1", "4", "2", "3"].map((it) => new File(["x"], `${it}.pdf`));
   const { documents } = await readFiles(nameFiles(files), slow, (done) => (told = done));

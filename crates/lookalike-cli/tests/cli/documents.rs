@@ -485,6 +485,19 @@ fn service_extracts_texts_of_files() {
         );
         let decoded = name.replace("%E6%96%87%E7%AB%A0+", "文章 ");
         assert_eq!(told["name"], decoded);
+        assert_eq!(told["guessed_encoding"], Value::Null, "{name}");
+    }
+    for (name, file, text, encoding) in [
+        ("old.txt", &b"\xCE\xC4\xD5\xC2"[..], "文章", "gb18030"),
+        ("old.md", b"\xCE\xC4\xD5\xC2", "文章\n", "gb18030"),
+        ("mark.txt", b"caf\xE9 au lait", "café au lait", "windows-1252"),
+    ] {
+        let told = extract(&service, name, file).json();
+        assert_eq!(
+            (&told["text"], &told["guessed_encoding"]),
+            (&json!(text), &json!(encoding)),
+            "{name}"
+        );
     }
 }
 

@@ -880,12 +880,16 @@ fn document_schemas() -> Value {
             "type": "string",
             "format": "binary",
             "description": "The bytes of the file, at most those of a document (`--max-document`), as for its text. \
-                Text, Markdown and HTML are UTF-8, or UTF-16 with its mark.",
+                Text, Markdown and HTML are UTF-8, UTF-16 with its mark, or in the encoding that their bytes suggest.",
         },
-        "ExtractedFile": object_schema(&["name", "kind", "text"], json!({
+        "ExtractedFile": object_schema(&["name", "kind", "text", "guessed_encoding"], json!({
             "name": text,
             "kind": { "enum": DocumentKind::NAMES },
             "text": text,
+            "guessed_encoding": {
+                "type": ["string", "null"],
+                "description": "Encoding in which the file was read, if its bytes alone suggest it; otherwise null.",
+            },
         })),
         "FingerprintRequest": strict_object_schema(&["texts"], json!({
             "texts": list_schema(text.clone()),
