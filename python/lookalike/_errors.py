@@ -1,5 +1,6 @@
 """The exceptions of the package. Messages name the value, the limit and the place."""
 
+import re
 from typing import Any, Optional
 
 
@@ -51,12 +52,30 @@ class InputError(LookalikeError, ValueError):
 class BadRowError(InputError):
     """A row that cannot be used, in a run with ``strict=True``.
 
+    ``source`` is its input, such as ``data`` or a file, ``row`` its number from 1, ``position`` its number from 0, and
+    ``reason`` the rest of the message. The first three are None where the message names no row.
+
     >>> import lookalike as la
-    >>> la.dedup(["a text", None], strict=True)
-    Traceback (most recent call last):
-        ...
-    lookalike._errors.BadRowError: data:2: the field `text` is null, not a string
+    >>> try:
+    ...     la.dedup(["a text", None], strict=True)
+    ... except la.BadRowError as error:
+    ...     print(error)
+    ...     print(error.source, error.row, error.position, error.reason)
+    data:2: the field `text` is null, not a string
+    data 2 1 the field `text` is null, not a string
     """
+
+    source: Optional[str] = None
+    row: Optional[int] = None
+    position: Optional[int] = None
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.reason = message
+        placed = re.match(r"(.+?):([0-9]+): (.*)", message, re.DOTALL)
+        if placed:
+            self.source, self.row, self.reason = placed[1], int(placed[2]), placed[3]
+            self.position = self.row - 1
 
 
 class LimitError(LookalikeError, ValueError):

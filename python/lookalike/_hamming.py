@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
@@ -12,17 +13,35 @@ from . import _engine
 from ._errors import InputError, SettingError
 from ._files import atomic_file, save_fingerprints
 from ._recipe import Recipe, RecipeLike, recipe_of
-from ._result_tables import pandas_of, polars_of
+from ._result_tables import ResultTable
 from ._words import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 
-class HammingMatches(NamedTuple):
-    """Matches of a search by distance: three arrays of equal length, for query positions, ids and distances.
+class _Matches(ResultTable):
+    """Matches of a search as arrays of equal length, one for each field. Their number is the length, so that a search
+    without a match is false."""
+
+    def __len__(self) -> int:
+        return len(self.id)  # type: ignore[attr-defined]
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the matches as a table of pyarrow."""
+        import pyarrow as pa
+
+        return pa.table({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class HammingMatches(_Matches):
+    """Matches of a search by distance, as three arrays of equal length. ``len`` is the number of matches, and a search
+    without a match is false.
+
+    - ``query``: positions of the queries from 0, as uint64, ascending.
+    - ``id``: ids of the matching codes, as uint64.
+    - ``distance``: numbers of bits in which they differ, as uint32.
 
     >>> import lookalike as la
     >>> index = la.HammingIndex(distance=3)
@@ -30,28 +49,23 @@ class HammingMatches(NamedTuple):
     >>> near = index.search([0b1011])
     >>> list(zip(near.query.tolist(), near.id.tolist(), near.distance.tolist()))
     [(0, 0, 1), (0, 1, 0)]
+    >>> len(near), bool(index.search([0b11110000]))
+    (2, False)
     """
 
     query: np.ndarray
     id: np.ndarray
     distance: np.ndarray
 
-    def to_arrow(self) -> pa.Table:
-        """Returns the matches as a table of pyarrow."""
-        return _table_of(self)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
-        return pandas_of(self.to_arrow())
+@dataclass(frozen=True, eq=False)
+class SignatureMatches(_Matches):
+    """Matches of a search by bands, as three arrays of equal length. ``len`` is the number of matches, and a search
+    without a match is false.
 
-    def to_polars(self) -> pl.DataFrame:
-        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
-        return polars_of(self.to_arrow())
-
-
-class SignatureMatches(NamedTuple):
-    """Matches of a search by bands: three arrays of equal length, for query positions, ids and shares of equal
-    slots.
+    - ``query``: positions of the queries from 0, as uint64, ascending.
+    - ``id``: ids of the matching signatures, as uint64.
+    - ``similarity``: shares of equal slots, as float64.
 
     >>> import lookalike as la
     >>> index = la.LshIndex()
@@ -64,24 +78,6 @@ class SignatureMatches(NamedTuple):
     query: np.ndarray
     id: np.ndarray
     similarity: np.ndarray
-
-    def to_arrow(self) -> pa.Table:
-        """Returns the matches as a table of pyarrow."""
-        return _table_of(self)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
-        return pandas_of(self.to_arrow())
-
-    def to_polars(self) -> pl.DataFrame:
-        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
-        return polars_of(self.to_arrow())
-
-
-def _table_of(matches: tuple[np.ndarray, ...]) -> Any:
-    import pyarrow as pa
-
-    return pa.table(dict(zip(matches._fields, matches)))  # type: ignore[attr-defined]
 
 
 class HammingIndex(_engine.HammingIndexBase):
@@ -116,7 +112,7 @@ class HammingIndex(_engine.HammingIndexBase):
         """Removes ids and returns the number of removed ones. After Ctrl-C, some can still be present."""
         return super().remove(_numbers(ids))
 
-    def search(self, codes: Any, distance: Optional[int] = None) -> HammingMatches:
+    def search(self, codes: Any, distance: Optional[int] = None) -> HammingMatches:  # type: ignore[override]
         """Returns all codes within ``distance`` (≤; by default that of the index) of each query, sorted by
         query and then by time of insertion."""
         rows, kept = _codes(codes, -(-self.bits // 64))
@@ -199,7 +195,7 @@ class LshIndex(_engine.LshIndexBase):
         """Removes ids and returns the number of removed ones."""
         return super().remove(_numbers(ids))
 
-    def search(self, signatures: Any, least: float = 0.0) -> SignatureMatches:
+    def search(self, signatures: Any, least: float = 0.0) -> SignatureMatches:  # type: ignore[override]
         """Returns all signatures that share a band, and at least the share ``least`` of slots, with a query."""
         rows, kept = _signatures(signatures, self.slots)
         if not float(arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) or 0) >= 0:

@@ -12,7 +12,7 @@ from typing import Any, Iterable, Optional, Sequence, Union
 from . import _arguments as arguments
 from . import _engine
 from ._choices import Measure, Method, Unit
-from ._data import Names, stream_of, table_of_rows
+from ._data import Names, refuse_repeated, stream_of, table_of_rows
 from ._errors import InputError, OutputError
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._words import counted
@@ -30,16 +30,14 @@ class Idf:
 
     A recipe takes it as a file: ``table.save("idf.tsv")`` and then ``Recipe("jieba",
     simhash={"weights": "tfidf", "table": "idf.tsv"})``. It fits recipes with the same terms as the recipe
-    with which it was learned (by default jieba, as for the command).
+    with which it was learned (by default jieba, as for the command). ``recipe`` is that recipe, ``documents`` the number
+    of counted documents and ``terms`` the number of terms in the table.
     """
 
     def __init__(self, content: bytes, recipe: Recipe, documents: int, terms: int) -> None:
         self._content = content
-        #: Recipe with which the terms were made.
         self.recipe = recipe
-        #: Number of counted documents.
         self.documents = documents
-        #: Number of terms in the table.
         self.terms = terms
 
     @classmethod
@@ -201,9 +199,14 @@ def evaluate(
     return summary
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TuningResult:
-    """The result of :func:`tune`: ``recipe`` is the chosen one, ``summary`` the summary of the command.
+    """The result of :func:`tune`. Its fields:
+
+    - ``summary``: the summary of the command, a dictionary.
+    - ``recipe``: the chosen recipe.
+    - ``method``, ``verify``: the chosen method and measure.
+    - ``cut``: the best threshold, or the best distance of fingerprints; None if the method has neither.
 
     >>> import lookalike as la
     >>> places = ["ferry", "bridge", "tower", "harbour", "market", "school"]
@@ -218,10 +221,8 @@ class TuningResult:
 
     summary: dict[str, Any]
     recipe: Recipe
-    #: Chosen method and measure.
     method: str
     verify: str
-    #: Best threshold, or best distance of fingerprints; None if the method has neither.
     cut: Optional[float]
 
     def __repr__(self) -> str:
@@ -295,7 +296,9 @@ def _labelled(
             )
         labelled = table_of_rows(labelled, "labelled", [*names, a, b, label, group])
     others = None if corpus is None else stream_of(corpus, names, "corpus")
-    return stream_of(labelled, names, "labelled"), others, labels
+    table = stream_of(labelled, names, "labelled")
+    refuse_repeated(table, [one for one in (a, b, label, group) if one is not None], "labelled")
+    return table, others, labels
 
 
 def _ways(lowest: Any, resamples: Any, seed: Any, threads: Any) -> dict[str, Any]:

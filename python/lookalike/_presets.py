@@ -11,7 +11,8 @@ from ._run import Deduplicated, dedup
 
 @dataclass(frozen=True)
 class Preset:
-    """Bands, rows and n-grams of another pipeline.
+    """MinHash settings of another pipeline: its ``name``, the numbers of ``bands`` and of ``rows``, its n-grams in words as
+    ``features``, and ``changes``, the fields of the most similar recipe.
 
     >>> import lookalike as la
     >>> fineweb = la.presets["fineweb"]
@@ -22,9 +23,7 @@ class Preset:
     name: str
     bands: int
     rows: int
-    #: Description of its n-grams.
     features: str
-    #: Fields of the most similar recipe.
     changes: Mapping[str, Any] = field(hash=False)
 
     @property

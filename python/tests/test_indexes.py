@@ -295,3 +295,17 @@ def test_removal_keeps_the_other_signatures():
     index.add(signatures[gone[:10]], ids=gone[:10])
     found = index.search(signatures[:20])
     assert found.id.tolist() == found.query.tolist() == [*range(13), 15]
+
+
+def test_matches_are_true_where_there_are_some_and_count_them():
+    index, bands = la.HammingIndex(distance=0), la.LshIndex()
+    signatures = la.minhash(["the ferry leaves at seven", "a bridge over the river"])
+    index.add([5, 5], ids=[1, 2])
+    bands.add(signatures[:1])
+    for found, missed in ((index.search([5]), index.search([6])), (bands.search(signatures[:1]), bands.search(signatures[1:]))):
+        assert found and len(found) == len(found.id) > 0
+        assert not missed and len(missed) == 0
+        assert found != missed and found == found and len({found, missed}) == 2
+        assert found.to_pandas().columns.tolist() == list(found.to_polars().columns)
+        with pytest.raises(AttributeError):
+            found.id = missed.id

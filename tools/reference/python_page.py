@@ -146,7 +146,10 @@ def write_name(module: Any, name: str) -> str:
         sys.exit(f"{module.__name__}.{name} has no docstring")
     if isinstance(value, type) and value.__name__ != name:
         return f"## {heading}\n\nAnother name of `{value.__name__}`.\n\n"
-    if isinstance(value, type) and issubclass(value, BaseException):
+    if module is lookalike.results:
+        # The calls of the package make them, and their docstrings have their fields.
+        parts.append("A result.\n\n")
+    elif isinstance(value, type) and issubclass(value, BaseException):
         base = value.__mro__[1].__name__
         parts.append(f"An error, a kind of `{base}`.\n\n")
     else:
