@@ -13,7 +13,7 @@ from typing import Any, Iterator, NoReturn, Optional
 
 from . import _arguments as arguments
 from ._data import make_rereadable, stream_of
-from ._errors import InputError, LookalikeError, SettingError
+from ._errors import InputError, LookalikeError, MissingFileError, SettingError
 from ._paths import is_path, is_url
 
 #: Name of a benchmark that is given as a table without a name.
@@ -96,8 +96,9 @@ def _is_named_file(path: str) -> bool:
 def _refuse_absent(paths: list[str]) -> NoReturn:
     shown = ", ".join(map(repr, paths[:_SHOWN_PATHS])) + (", …" if len(paths) > _SHOWN_PATHS else "")
     told = f"there is no file {shown}" if len(paths) == 1 else f"there is none of the files {shown}"
-    raise InputError(
-        f"benchmarks: {told}: give paths, patterns, directories or URLs, or benchmarks as tables or lists of dictionaries"
+    raise MissingFileError(
+        f"benchmarks: {told}: give paths, patterns, directories or URLs, or benchmarks as tables or lists of dictionaries",
+        paths[0],
     )
 
 

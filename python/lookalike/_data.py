@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Mapping, Set
 from typing import Any, Container, Iterable, NoReturn, Sequence, Union
 
-from ._errors import InputError
+from ._errors import ArgumentTypeError, InputError
 from ._paths import is_path, read_paths, refuse_string
 from ._placeholders import placeholder_of
 from ._words import counted
@@ -125,7 +125,7 @@ def _arrow_of(data: Any, text: Sequence[str], what: str) -> Any:
     if isinstance(data, Mapping) and data:
         return _of_columns(data, text, what)
     if isinstance(data, (bytes, Mapping, Set)) or data is None:
-        raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
+        raise ArgumentTypeError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
     if isinstance(data, pa.Table) and data.num_rows and not data.num_columns:
         _refuse_no_columns(what, data.num_rows)
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
@@ -146,7 +146,7 @@ def _arrow_of(data: Any, text: Sequence[str], what: str) -> Any:
             return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)])
         return _column(array, text)
     if not hasattr(data, "__iter__"):
-        raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
+        raise ArgumentTypeError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
     values = data if isinstance(data, (list, tuple)) or hasattr(data, "dtype") else list(data)
     if len(values) and isinstance(values[0], Mapping):
         return table_of_rows(values, what, text)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
 
 import numpy as np
 
 from . import _arguments as arguments
 from . import _engine
-from ._errors import InputError, SettingError
+from ._errors import InputError, MissingFileError, SettingError, as_missing_file
 from ._files import atomic_file, save_fingerprints
+from ._keywords import suggest_keywords
+from ._messages import in_words_of_python
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._result_tables import ResultTable
 from ._words import counted
@@ -80,6 +83,10 @@ class SignatureMatches(_Matches):
     similarity: np.ndarray
 
 
+#: Largest distance of an index.
+_MOST_DISTANCE = 16
+
+
 class HammingIndex(_engine.HammingIndexBase):
     """An index of fingerprints that finds all within a Hamming distance exactly, while ids are added and
     removed.
@@ -95,10 +102,14 @@ class HammingIndex(_engine.HammingIndexBase):
     HammingMatches(query=array([0], dtype=uint64), id=array([7], dtype=uint64), distance=array([1], dtype=uint32))
     """
 
+    @suggest_keywords
     def __new__(cls, distance: int = 3, bits: int = 64) -> "HammingIndex":
         arguments.needed("distance", distance, "a whole number")
         arguments.needed("bits", bits, "a whole number")
         given = arguments.whole("distance", distance), arguments.whole("bits", bits, 1, 128)
+        if given[0] is not None and given[0] > _MOST_DISTANCE:
+            wanted = f"a whole number from 0 to {_MOST_DISTANCE}; numpy.bitwise_count(codes ^ code) has distances of any size"
+            arguments.refuse("distance", distance, wanted)
         return super().__new__(cls, given[1], given[0])  # type: ignore[arg-type, return-value]
 
     def add(self, codes: Any, ids: Any = None) -> None:
@@ -106,7 +117,9 @@ class HammingIndex(_engine.HammingIndexBase):
         previous calls without ids. An id that the index already has is refused; after a refusal or Ctrl-C,
         none of the codes is added."""
         rows, kept = _codes(codes, -(-self.bits // 64))
-        super().add(rows[kept], _ids(ids, kept, self, "code"))
+        numbers = _ids(ids, kept, self, "code")
+        with _explained_ids(ids, numbers):
+            super().add(rows[kept], numbers)
 
     def remove(self, ids: Any) -> int:
         """Removes ids and returns the number of removed ones. After Ctrl-C, some can still be present."""
@@ -133,7 +146,8 @@ class HammingIndex(_engine.HammingIndexBase):
         Its ids must be whole numbers. Documents without a fingerprint are left out. Raises :class:`InputError` if the
         directory is not an index or is damaged. An :class:`Index` searches the directory itself, without reading it.
         """
-        codes, named, bits, distance = _engine.index_fingerprints(os.fspath(path))
+        with as_missing_file(path), in_words_of_python():
+            codes, named, bits, distance = _engine.index_fingerprints(os.fspath(path))
         index = cls(distance, bits)
         index.add(codes, whole_ids(path, named))
         return index
@@ -172,6 +186,7 @@ class LshIndex(_engine.LshIndexBase):
 
     _recipe: Recipe
 
+    @suggest_keywords
     def __new__(
         cls,
         threshold: Optional[float] = None,
@@ -189,7 +204,9 @@ class LshIndex(_engine.LshIndexBase):
     def add(self, signatures: Any, ids: Any = None) -> None:
         """Adds signatures, one in each row, under ids as :meth:`HammingIndex.add` does."""
         rows, kept = _signatures(signatures, self.slots)
-        super().add(np.ascontiguousarray(rows[kept]), _ids(ids, kept, self, "signature"))
+        numbers = _ids(ids, kept, self, "signature")
+        with _explained_ids(ids, numbers):
+            super().add(np.ascontiguousarray(rows[kept]), numbers)
 
     def remove(self, ids: Any) -> int:
         """Removes ids and returns the number of removed ones."""
@@ -198,7 +215,7 @@ class LshIndex(_engine.LshIndexBase):
     def search(self, signatures: Any, least: float = 0.0) -> SignatureMatches:  # type: ignore[override]
         """Returns all signatures that share a band, and at least the share ``least`` of slots, with a query."""
         rows, kept = _signatures(signatures, self.slots)
-        if not float(arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) or 0) >= 0:
+        if not 0 <= float(arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) or 0) <= 1:
             arguments.refuse("least", least, "a share from 0 to 1")
         query, found, share = super().search(np.ascontiguousarray(rows[kept]), least)
         return SignatureMatches(np.flatnonzero(kept).astype(np.uint64)[query], found, share)
@@ -222,12 +239,14 @@ class LshIndex(_engine.LshIndexBase):
         from zipfile import BadZipFile
 
         try:
-            with np.load(path, allow_pickle=False) as saved:
+            with as_missing_file(path), np.load(path, allow_pickle=False) as saved:
                 if str(saved["format"]) != "lookalike LshIndex 1":
                     raise KeyError("format")
                 bands, rows, following = (int(number) for number in saved["params"])
                 recipe = Recipe(str(saved["recipe"]))
                 return _restored_lsh(cls, recipe, (bands, rows), saved["signatures"], saved["ids"], following)
+        except MissingFileError:
+            raise
         except (KeyError, ValueError, EOFError, BadZipFile) as error:
             raise InputError(f"{os.fspath(path)} is not an LshIndex that was saved: {error}") from error
 
@@ -316,6 +335,22 @@ def _signatures(signatures: Any, slots: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _numbers(ids: Any) -> np.ndarray:
     return np.asarray(np.atleast_1d(arguments.array("ids", ids)).astype(np.uint64, copy=False))
+
+
+@contextmanager
+def _explained_ids(given: Any, numbers: np.ndarray) -> Iterator[None]:
+    """Raises the refusal of an id with where the id came from: it was given twice, or it was counted."""
+    try:
+        yield
+    except SettingError as error:
+        if not str(error).startswith("the index already has the id"):
+            raise
+        values, counts = np.unique(numbers, return_counts=True)
+        if given is None:
+            raise SettingError(f"{error}: ids that are not given count from 0: give ids") from None
+        if counts.max() > 1:
+            raise SettingError(f"ids repeats {values[counts > 1][0]}: give each id once") from None
+        raise
 
 
 def _ids(ids: Any, kept: np.ndarray, index: Any, noun: str) -> np.ndarray:

@@ -10,8 +10,10 @@ from . import _arguments as arguments
 from . import _engine, _notebook
 from ._choices import IdField, Offsets, PassageOrder
 from ._data import Names, refuse_repeated, stream_of
-from ._errors import SettingError
+from ._errors import ArgumentTypeError, SettingError
 from ._ids import cast_ids, named_ids
+from ._keywords import suggest_keywords
+from ._messages import with_remedies
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
 from ._result_tables import RejectedRow, ResultTable, rejected_rows
@@ -204,6 +206,7 @@ def passages(
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,
 ) -> Passages: ...
+@suggest_keywords
 def passages(
     a: Any,
     b: Optional[str] = None,
@@ -265,6 +268,11 @@ def passages(
     least = arguments.given_whole("min_length", min_length, 2, MOST_WORDS)
     finds_reworded = arguments.truth("reworded", reworded)
     base_texts = _list_base_texts(base)
+    if isinstance(b, str) and not isinstance(a, (str, bytes)):
+        raise ArgumentTypeError(
+            f"a is of the type {type(a).__name__} and b is {b!r}: give two strings, or a table alone; for a table text names "
+            "its column, and against=[…] takes the other documents"
+        )
     if isinstance(a, str) or isinstance(b, (str, bytes)):
         for_tables = {
             "against": against, "id": id, "max_documents": max_documents, "time": time, "window": window,
@@ -277,7 +285,7 @@ def passages(
             )
         )
     if b is not None:
-        raise SettingError(
+        raise ArgumentTypeError(
             f"b is of the type {type(b).__name__}: give two strings, or a table and a second one as against"
         )
     options = {
@@ -303,7 +311,7 @@ def passages(
         refuse_repeated(others, used, "against")
     stream, ids["data"] = named_ids(stream_of(a, names), id, "data", strict)
     refuse_repeated(stream, used, "data")
-    with teller(progress) as told:
+    with teller(progress) as told, with_remedies(a):
         found = _engine.passages(stream, others, options, told)
     summary = {**json.loads(found["summary"]), "missing_ids": ids["data"].missing}
     return Passages(cast_ids(found["passages"], ["document", "source"], ids), rejected_rows(found["rejected"]), summary)
@@ -314,7 +322,7 @@ def _list_base_texts(base: BaseTexts) -> list[str]:
     if base is None:
         return []
     if isinstance(base, (bytes, Mapping)) or not isinstance(base, Iterable):
-        arguments.refuse("base", base, "a text, or a list of texts, that all documents were given")
+        arguments.refuse_type("base", base, "a text, or a list of texts, that all documents were given")
     return [base] if isinstance(base, str) else [text_of("base", text) for text in base]
 
 
@@ -336,7 +344,7 @@ def document_limit(value: Any) -> Union[int, str, None]:
         return value
     wanted = 'a number of documents from 1, a percentage such as "0.5%", or "none"'
     if isinstance(value, float):
-        arguments.refuse("max_documents", value, wanted)
+        arguments.refuse_type("max_documents", value, wanted)
     return arguments.whole("max_documents", value, 1)
 
 

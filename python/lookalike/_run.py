@@ -45,6 +45,9 @@ Source = Union[FilePath, Sequence[FilePath], None]
 #: Name of the column that a function for features fills.
 _FEATURES = "features of a function"
 
+#: Values of ``weight_by``, for messages.
+_WEIGHTS = '"log", "sqrt", a dictionary or the path of a table'
+
 #: Rejected rows that a notebook shows.
 _SHOWN_ROWS = 10
 
@@ -508,7 +511,7 @@ def member_settings(
     drop_all = {True: 2, False: None}[drop_all] if isinstance(drop_all, bool) else arguments.whole("drop_all", drop_all, 2)
     if keep_count is not None and drop_all is not None:
         raise SettingError("keep_count keeps documents of each cluster and drop_all keeps none: give only one of them")
-    field, named, name = (arguments.word("sources", sources) or "").rpartition("=")
+    field, named, name = (arguments.word("sources", sources, '"FIELD" or "FIELD=NAME"') or "").rpartition("=")
     if sources is not None and (not name or bool(named) and not field):
         arguments.refuse("sources", sources, '"FIELD" or "FIELD=NAME"')
     if isinstance(weight_by, Mapping):
@@ -517,15 +520,15 @@ def member_settings(
         except (TypeError, ValueError):
             arguments.refuse("weight_by", weight_by, "numbers of copies with their weights")
     else:
-        weight_by = arguments.choice_or_path("weight_by", weight_by, '"log", "sqrt", a dictionary or the path of a table')
+        weight_by = arguments.choice_or_path("weight_by", weight_by, ("log", "sqrt"), _WEIGHTS)
     return {
         "keep_count": keep_count,
         "drop_all": drop_all,
-        "copies": arguments.word("copies", copies),
+        "copies": arguments.word("copies", copies, 'the name of the added field, such as "copies"'),
         "sources": None if sources is None else (field, name) if named else (name, "sources"),
         "most_sources": arguments.given_whole("most_sources", most_sources, 1, 1000),
-        "weight": arguments.word("weight", weight),
-        "weight_by": arguments.needed("weight_by", weight_by, '"log", "sqrt", a dictionary or the path of a table'),
+        "weight": arguments.word("weight", weight, 'the name of the added field, such as "weight"'),
+        "weight_by": arguments.needed("weight_by", weight_by, _WEIGHTS),
     }
 
 
@@ -545,10 +548,10 @@ def _run_options(
     do not have."""
     return {
         "recipe": recipe_of(recipe),
-        "forms": arguments.choice_or_path("forms", forms, '"learn", "off" or the path of a table'),
+        "forms": arguments.choice_or_path("forms", forms, ("learn", "off"), '"learn", "off" or the path of a table'),
         "rule": arguments.rule(method, threshold, distance, candidates, sentences, verify, unit),
         "reading": arguments.reading(text, id, _FEATURES if callable(features) else features),
-        "keep": arguments.word("keep", keep),
+        "keep": arguments.word("keep", keep, "first, last, longest, max:FIELD or min:FIELD"),
         "within": arguments.word("within", within),
         "window": window_of(window),
         "time": arguments.word("time", time),
@@ -565,5 +568,5 @@ def window_of(window: Any) -> Union[str, float, None]:
     if isinstance(window, str):
         return window
     if isinstance(window, bool) or not isinstance(window, (numbers.Real, type(None))):
-        arguments.refuse("window", window, 'a text such as "2d", seconds or a timedelta')
+        arguments.refuse_type("window", window, 'a text such as "2d", seconds or a timedelta')
     return window  # type: ignore[return-value]

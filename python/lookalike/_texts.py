@@ -9,7 +9,9 @@ from . import _arguments as arguments
 from . import _engine, _notebook
 from ._choices import Candidates, IdField, Measure, Method, Unit
 from ._data import Names, refuse_repeated, stream_of
-from ._errors import InputError
+from ._errors import ArgumentTypeError, InputError
+from ._keywords import suggest_keywords
+from ._messages import with_remedies
 from ._recipe import RecipeLike, recipe_of
 from ._result_tables import ResultTable
 
@@ -132,6 +134,7 @@ def _steps(told: dict[str, Any]) -> RecipeSteps:
     return RecipeSteps(**{**told, "features": [Feature(*feature) for feature in told["features"]]})
 
 
+@suggest_keywords
 def compare(
     a: str,
     b: str,
@@ -160,7 +163,7 @@ def compare(
 
 def text_of(name: str, text: Any) -> str:
     if not isinstance(text, str):
-        raise InputError(f"{name} is of the type {type(text).__name__}: give a string")
+        raise ArgumentTypeError(f"{name} is of the type {type(text).__name__}: give a string")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -168,6 +171,7 @@ def text_of(name: str, text: Any) -> str:
     return text
 
 
+@suggest_keywords
 def segment(
     data: Any,
     *,
@@ -191,7 +195,8 @@ def segment(
     stream = stream_of(data, reading["text"])
     refuse_repeated(stream, [] if id is False else ["id" if id is None else id], "data")
     arguments.truth("weights", weights)
-    return _engine.segment(stream, recipe_of(recipe), reading, weights, arguments.threads(threads))
+    with with_remedies(data):
+        return _engine.segment(stream, recipe_of(recipe), reading, bool(weights), arguments.threads(threads))
 
 
 #: Former names, under which pickles of the version before have these classes.
