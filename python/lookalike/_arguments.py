@@ -139,9 +139,11 @@ def array(what: str, values: Any) -> np.ndarray:
 
 def names(name: str, value: Any) -> list[str]:
     """Returns the name of a field, or several, as a list."""
-    several = [value] if isinstance(value, str) else value
-    if not isinstance(several, Sequence) or not several or not all(isinstance(one, str) for one in several):
-        (refuse if isinstance(value, Sequence) and not value else refuse_type)(name, value, "the name of a field, or several")
+    several, wanted = [value] if isinstance(value, str) else value, "the name of a field, or several"
+    if not isinstance(several, Sequence) or not all(isinstance(one, str) for one in several):
+        refuse_type(name, value, wanted)
+    if not several:
+        refuse(name, value, wanted)
     return list(several)
 
 

@@ -43,7 +43,10 @@ class Client:
     inserts write one after another.
 
     With ``read_your_writes``, the default for several addresses, each request asks the replica to wait until it has all
-    writes of this client (:attr:`position`).
+    writes of this client. ``position`` is the number of the last record of the shared log that a write of this client made,
+    or None before the first one. Another client to which it is given waits for these writes; None forgets them, for example
+    after the service was restored to an earlier time. ``addresses`` are those of the service, and ``url`` has them separated
+    by commas.
 
     The representation shows no key. A pickle of a client, for example for the tasks of a cluster, has the key in the clear.
 
@@ -72,14 +75,10 @@ class Client:
         self.addresses = _checked_addresses(url)
         if not 0 < float(number("timeout", needed("timeout", timeout, "seconds above 0")) or 0) < float("inf"):
             refuse("timeout", timeout, "seconds above 0")
-        #: The addresses, separated by commas.
         self.url = ",".join(self.addresses)
         self.timeout = timeout
         self.retries = given_whole("retries", retries, 0, 100)
         self.read_your_writes = len(self.addresses) > 1 if read_your_writes is None else read_your_writes
-        #: Number of the last record of the shared log that a write of this client made, or None before the first one.
-        #: Another client to which it is given waits for these writes; None forgets them, for example after the service
-        #: was restored to an earlier time.
         self.position: Optional[int] = None
         self._key = key
         self._position_lock = threading.Lock()

@@ -31,7 +31,8 @@ class Index:
 
     It is the same directory as that of the command: ``lookalike search`` opens what :meth:`build` made, and the other
     way round. Its files are memory-mapped. Changes are on disk when a call returns; one process changes an index at a
-    time, and searches always see a complete state.
+    time, and searches always see a complete state. ``path`` is the directory, and ``summary`` the summary of the last change
+    or search, a dictionary as the command prints it with ``--json``.
 
     >>> import tempfile, lookalike as la
     >>> path = tempfile.mkdtemp() + "/news.lib"
@@ -49,7 +50,6 @@ class Index:
 
     def __init__(self, path: FilePath) -> None:
         self.path = os.fspath(path)
-        #: Summary of the last change, as the command prints it with ``--json``.
         self.summary: dict[str, Any] = {}
         self.info()
 

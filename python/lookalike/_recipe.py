@@ -80,7 +80,7 @@ def recipe_of(recipe: RecipeLike) -> Recipe:
 
 
 _IN_TOML = re.compile(r": this is not a recipe: `(\w+) = (.*)`, line \d+: (.*)", re.DOTALL)
-_UNKNOWN = re.compile(r"unknown (?:field|variant) `(.*)`, expected one of (.*)")
+_UNKNOWN = re.compile(r"unknown (field|variant) `(.*)`, expected one of (.*)")
 
 #: Accepted values of fields, for a value of a wrong type.
 _WANTED = {"ngram": "a whole number from 1 to 32"}
@@ -92,21 +92,19 @@ def _in_words_of_changes(message: str, changes: Mapping[str, str]) -> str:
     names = [] if line is None else [key for key in changes if key.rpartition(".")[2] == line[1]]
     if line is None or not names:
         return message
-    told = f"{message[: line.start()]}: {_problem_of(names[0], line[2], line[3])}"
-    return told
+    return f"{message[: line.start()]}: {_problem_of(names[0], line[2], line[3])}"
 
 
 def _problem_of(name: str, value: str, reason: str) -> str:
     """Returns what is wrong with a field of a recipe and its value in TOML."""
     unknown = _UNKNOWN.fullmatch(reason)
     if unknown is None:
-        is_number = "expected u" in reason
-        wanted = _WANTED.get(name, "a whole number" if is_number else "")
-        return f"{name} is {_shown(value)}: " + (f"give {wanted}" if wanted else reason)
-    similar = difflib.get_close_matches(unknown[1], re.findall("`(.*?)`", unknown[2]), 1)
-    advice = f"perhaps `{similar[0]}` is meant, of " if similar else "give one of "
-    told = "a recipe has no such field" if "field" in reason else f"{name} is {_shown(value)}"
-    return f"`{name}`: {told}: {advice}{unknown[2]}" if "field" in reason else f"{told}: {advice}{unknown[2]}"
+        wanted = _WANTED.get(name) or ("a whole number" if "expected u" in reason else None)
+        return f"{name} is {_shown(value)}: {reason if wanted is None else f'give {wanted}'}"
+    similar = difflib.get_close_matches(unknown[2], re.findall("`(.*?)`", unknown[3]), 1)
+    advice = f"perhaps `{similar[0]}` is meant, of {unknown[3]}" if similar else f"give one of {unknown[3]}"
+    problem = f"`{name}`: a recipe has no such field" if unknown[1] == "field" else f"{name} is {_shown(value)}"
+    return f"{problem}: {advice}"
 
 
 def _shown(value: str) -> str:

@@ -25,8 +25,8 @@ class Stream(_engine.StreamBase):
     """Checks documents one after another and keeps those that are new, as a collection of the service does.
 
     A document is kept if no kept one before it, within the ``window``, matches it; matches are verified. The other
-    arguments are those of :func:`dedup`. A stream learns no forms; a table of forms is a part of its ``recipe``. Times are seconds since 1970 or datetimes, of which those without a zone are
-    UTC; a document without a time has that of the clock. The window moves with the newest time of a document, which is
+    arguments are those of :func:`dedup`. A stream learns no forms; a table of forms is a part of its ``recipe``. Times are
+    seconds since 1970, or datetimes, also those of NumPy, of which those without a zone are UTC; a document without a time has that of the clock. The window moves with the newest time of a document, which is
     held back to the clock plus ``skew`` seconds. With ``refresh``, a duplicate renews the window of its original. With
     ``window_documents`` in place of ``window``, a document is compared with the kept ones among so many before it.
 
@@ -70,7 +70,6 @@ class Stream(_engine.StreamBase):
         made._settings = {"window": span, "window_documents": documents, "skew": skew, "refresh": refresh, **rule}
         return made
 
-    #: The recipe of the documents.
     recipe: Recipe
     _settings: dict[str, Any]
 

@@ -146,13 +146,11 @@ def write_name(module: Any, name: str) -> str:
         sys.exit(f"{module.__name__}.{name} has no docstring")
     if isinstance(value, type) and value.__name__ != name:
         return f"## {heading}\n\nAnother name of `{value.__name__}`.\n\n"
-    if module is lookalike.results:
-        # The calls of the package make them, and their docstrings have their fields.
-        parts.append("A result.\n\n")
-    elif isinstance(value, type) and issubclass(value, BaseException):
+    if isinstance(value, type) and issubclass(value, BaseException):
         base = value.__mro__[1].__name__
         parts.append(f"An error, a kind of `{base}`.\n\n")
-    else:
+    elif module is not lookalike.results:
+        # Results have no constructor for callers: the calls of the package make them.
         parts.append(f"```python\n{describe_signature(called, value)}\n```\n\n")
     parts.append(write_docstring(text) + "\n\n")
     if isinstance(value, type) and not issubclass(value, BaseException):
