@@ -234,3 +234,15 @@ def test_a_client_shows_no_password():
         assert kind is la.SettingError and "SECRET" not in message and "host" in message
     client = la.Client("http://host", key="SECRET")
     assert "SECRET" not in repr(client) and pickle.loads(pickle.dumps(client))._key == "SECRET"
+
+
+def test_calls_on_many_machines_suggest_arguments():
+    import lookalike.ray
+    import lookalike.spark
+
+    for call in (lookalike.spark.pairs, lookalike.ray.pairs, lookalike.spark.dedup):
+        kind, message = refusal(lambda: call(None, "text", treshold=0.8))
+        assert kind is la.SettingError and "has no argument treshold: perhaps threshold is meant" in message
+    for call in (lookalike.spark.passages, lookalike.spark.repeated_passages):
+        kind, message = refusal(lambda: call(None, minlength=8))
+        assert kind is TypeError and "'minlength': perhaps min_length is meant" in message
