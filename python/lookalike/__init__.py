@@ -96,7 +96,11 @@ else:
         if name in FORMER_NAMES:
             return find_former_name(name)
         refuse_absent_name(name)
-        raise AttributeError(f"module 'lookalike' has no attribute {name!r}")
+        from difflib import get_close_matches
+
+        similar = get_close_matches(name, __all__, 1)
+        advice = f": perhaps {similar[0]} is meant" if similar else ""
+        raise AttributeError(f"module 'lookalike' has no attribute {name!r}{advice}")
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

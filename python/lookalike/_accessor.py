@@ -38,26 +38,38 @@ class RowsAccessor:
         """Returns values as a column that belongs to the rows."""
         raise NotImplementedError
 
+    def _fingerprints(self, values: np.ndarray) -> Any:
+        """Returns fingerprints of up to 64 bits as a column in which masked ones are missing, and wider ones as they are."""
+        if values.ndim > 1:
+            return values
+        return self._nullable_column(np.ma.getdata(values), np.ma.getmaskarray(values))
+
+    def _nullable_column(self, values: np.ndarray, missing: np.ndarray) -> Any:
+        """Returns values as a column that belongs to the rows, without the missing ones."""
+        raise NotImplementedError
+
 
 class FrameAccessor(RowsAccessor):
     """The calls of this package on a frame, as ``frame.lookalike``."""
 
-    def simhash(self, text: str = "text", **options: Any) -> np.ndarray:
-        """Returns the fingerprint of each text of a column; see :func:`lookalike.simhash`."""
-        return simhash(self._rows[text], **options)
+    def simhash(self, text: str = "text", **options: Any) -> Any:
+        """Returns the fingerprint of each text of a column as a column of uint64 that belongs to the rows, missing for a
+        text without one. Fingerprints of more than 64 bits are an array of two words; see :func:`lookalike.simhash`."""
+        return self._fingerprints(simhash(self._rows[text], **options))
 
     def minhash(self, text: str = "text", **options: Any) -> np.ndarray:
-        """Returns the signature of each text of a column; see :func:`lookalike.minhash`."""
+        """Returns the signature of each text of a column as an array; see :func:`lookalike.minhash`."""
         return minhash(self._rows[text], **options)
 
 
 class SeriesAccessor(RowsAccessor):
     """The calls of this package on a column of texts, as ``series.lookalike``."""
 
-    def simhash(self, **options: Any) -> np.ndarray:
-        """Returns the fingerprint of each text; see :func:`lookalike.simhash`."""
-        return simhash(self._rows, **options)
+    def simhash(self, **options: Any) -> Any:
+        """Returns the fingerprint of each text as a column of uint64 that belongs to the rows, missing for a text without
+        one. Fingerprints of more than 64 bits are an array of two words; see :func:`lookalike.simhash`."""
+        return self._fingerprints(simhash(self._rows, **options))
 
     def minhash(self, **options: Any) -> np.ndarray:
-        """Returns the signature of each text; see :func:`lookalike.minhash`."""
+        """Returns the signature of each text as an array; see :func:`lookalike.minhash`."""
         return minhash(self._rows, **options)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Optional, Sequence
 
 import numpy as np
 
-from ._errors import SettingError
+from ._errors import ArgumentTypeError, MissingFileError, SettingError
 
 #: Largest number of threads, as on the command line.
 _MOST_THREADS = 1024
@@ -23,8 +23,8 @@ def refuse(name: str, value: Any, wanted: str) -> NoReturn:
 
 
 def refuse_type(name: str, value: Any, wanted: str) -> NoReturn:
-    """Raises a TypeError that names the argument, its value and the accepted types."""
-    raise TypeError(_refusal(name, value, wanted))
+    """Raises an ArgumentTypeError that names the argument, its value and the accepted types."""
+    raise ArgumentTypeError(_refusal(name, value, wanted))
 
 
 def _refusal(name: str, value: Any, wanted: str) -> str:
@@ -37,14 +37,14 @@ def _refusal(name: str, value: Any, wanted: str) -> str:
 def needed(name: str, value: Any, wanted: str) -> Any:
     """Returns a value that must be given."""
     if value is None:
-        refuse(name, value, wanted)
+        refuse_type(name, value, wanted)
     return value
 
 
 def number(name: str, value: Any) -> Optional[float]:
     """Returns a number that is not a bool."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
-        refuse(name, value, "a number")
+        refuse_type(name, value, "a number")
     return value  # type: ignore[return-value]
 
 
@@ -53,7 +53,9 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> Optio
     if value is None:
         return None
     is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not is_whole or not least <= int(value) <= most:
+    if not is_whole:
+        refuse_type(name, value, f"a whole number from {least} to {most}")
+    if not least <= int(value) <= most:
         refuse(name, value, f"a whole number from {least} to {most}")
     return int(value)
 
@@ -65,10 +67,10 @@ def given_whole(name: str, value: Any, least: int = 0, most: int = 2**32 - 1) ->
     return number
 
 
-def word(name: str, value: Any) -> Optional[str]:
+def word(name: str, value: Any, wanted: str = "a string") -> Optional[str]:
     """Returns a string."""
     if value is not None and not isinstance(value, str):
-        refuse(name, value, "a string")
+        refuse_type(name, value, wanted)
     return value
 
 
@@ -78,18 +80,21 @@ def one_of(name: str, value: Any, choices: Sequence[str]) -> None:
         refuse(name, value, " or ".join(repr(choice) for choice in choices))
 
 
-def choice_or_path(name: str, value: Any, choices: str) -> Optional[str]:
-    """Returns the name of a choice, or a path as a string."""
+def choice_or_path(name: str, value: Any, choices: Sequence[str], wanted: str) -> Optional[str]:
+    """Returns the name of a choice, or the path of a file that is there as a string."""
     if value is not None and not isinstance(value, (str, os.PathLike)):
-        refuse(name, value, choices)
-    return None if value is None else os.fspath(value)
+        refuse_type(name, value, wanted)
+    path = None if value is None else os.fspath(value)
+    if path is None or path in choices or os.path.exists(path):
+        return path
+    raise MissingFileError(f"{name} is {path!r}, and there is no such file: give {wanted}", path)
 
 
 def truth(name: str, value: Any) -> bool:
     """Returns True or False."""
-    if not isinstance(value, bool):
-        refuse(name, value, "True or False")
-    return value
+    if not isinstance(value, (bool, np.bool_)):
+        refuse_type(name, value, "True or False")
+    return bool(value)
 
 
 def audit(value: Any) -> Optional[int]:
@@ -122,28 +127,30 @@ def array(what: str, values: Any) -> np.ndarray:
         if given.size == 0:
             return given.astype(np.uint64)
         if given.dtype.kind not in "iu" or (given.dtype.kind == "i" and given.min() < 0):
-            raise SettingError(f"{what} has the type {given.dtype}: give whole numbers from 0, as uint64")
+            raise ArgumentTypeError(f"{what} has the type {given.dtype}: give whole numbers from 0, as uint64")
         return given
     objects = np.array(values, dtype=object)
     for value in objects.flat:
         is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         if not is_whole or not 0 <= value < 2**64:
-            raise SettingError(f"{what} contains {value!r}: give whole numbers from 0 to 2**64 - 1")
+            raise (SettingError if is_whole else ArgumentTypeError)(f"{what} contains {value!r}: give whole numbers from 0 to 2**64 - 1")
     return objects.astype(np.uint64)
 
 
 def names(name: str, value: Any) -> list[str]:
     """Returns the name of a field, or several, as a list."""
-    several = [value] if isinstance(value, str) else value
-    if not isinstance(several, Sequence) or not several or not all(isinstance(one, str) for one in several):
-        refuse(name, value, "the name of a field, or several")
+    several, wanted = [value] if isinstance(value, str) else value, "the name of a field, or several"
+    if not isinstance(several, Sequence) or not all(isinstance(one, str) for one in several):
+        refuse_type(name, value, wanted)
+    if not several:
+        refuse(name, value, wanted)
     return list(several)
 
 
 def reading(text: Any, id: Any, features: Any = None) -> dict[str, Any]:
     """Returns the settings of the engine for reading rows."""
     if id is True or (id is not None and id is not False and not isinstance(id, str)):
-        refuse("id", id, "the name of the field with the ids, or False for the numbers of the rows")
+        refuse_type("id", id, "the name of the field with the ids, or False for the numbers of the rows")
     return {
         "text": names("text", text),
         "id": None if id is False else id,

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, NoReturn, Optional
 
 from . import _arguments as arguments
 from ._data import make_rereadable, stream_of
-from ._errors import InputError, LookalikeError, SettingError
-from ._paths import is_path
+from ._errors import InputError, LookalikeError, MissingFileError, SettingError
+from ._paths import is_path, is_url
 
 #: Name of a benchmark that is given as a table without a name.
 _UNNAMED = "benchmark"
 
 #: Directory of the tables. It comes before the name of a table that a file has, too.
 _FOLDER = "tables"
+
+#: Paths that a refusal lists.
+_SHOWN_PATHS = 3
 
 #: Roles of the fields of a benchmark.
 _ROLES = ("question", "choices", "answer", "passage", "id")
@@ -77,9 +81,25 @@ def _divide(benchmarks: Any) -> tuple[list[str], list[tuple[str, Any]]]:
     if not benchmarks:
         raise InputError("benchmarks has no benchmark: give a path, a table, or several of these")
     paths = [os.fspath(one) for one in benchmarks if isinstance(one, (str, os.PathLike))]
+    if len(paths) == len(benchmarks) and not any(map(_is_named_file, paths)):
+        _refuse_absent(paths)
     tables = [one for one in benchmarks if not isinstance(one, (str, os.PathLike))]
     numbered = [f"{_UNNAMED}{number}" for number in range(1, len(tables) + 1)]
     return paths, list(zip(numbered if len(tables) > 1 else [_UNNAMED], tables))
+
+
+def _is_named_file(path: str) -> bool:
+    """Returns True for a URL, and for a path or a pattern of something that is there."""
+    return is_url(path) or os.path.exists(path) or glob.has_magic(path) and bool(glob.glob(path, recursive=True))
+
+
+def _refuse_absent(paths: list[str]) -> NoReturn:
+    shown = ", ".join(map(repr, paths[:_SHOWN_PATHS])) + (", …" if len(paths) > _SHOWN_PATHS else "")
+    told = f"there is no file {shown}" if len(paths) == 1 else f"there is none of the files {shown}"
+    raise MissingFileError(
+        f"benchmarks: {told}: give paths, patterns, directories or URLs, or benchmarks as tables or lists of dictionaries",
+        paths[0],
+    )
 
 
 def _checked_name(name: Any) -> str:

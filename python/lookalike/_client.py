@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import urllib.parse
 import uuid
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
-from ._arguments import given_whole, needed, refuse
+from ._arguments import given_whole, needed, number, refuse, refuse_type
 from ._connections import PooledRequest, PooledResponse, ReplayableBody, ReplicaConnections
 from ._engine import __version__
-from ._errors import ServiceError
+from ._errors import ServiceError, as_missing_file
 
 #: A document with its fields, or a text alone.
 Document = Union[Mapping[str, Any], str]
@@ -42,7 +43,12 @@ class Client:
     inserts write one after another.
 
     With ``read_your_writes``, the default for several addresses, each request asks the replica to wait until it has all
-    writes of this client (:attr:`position`).
+    writes of this client. ``position`` is the number of the last record of the shared log that a write of this client made,
+    or None before the first one. Another client to which it is given waits for these writes; None forgets them, for example
+    after the service was restored to an earlier time. ``addresses`` are those of the service, and ``url`` has them separated
+    by commas.
+
+    The representation shows no key. A pickle of a client, for example for the tasks of a cluster, has the key in the clear.
 
     >>> import lookalike as la
     >>> client = la.Client("http://127.0.0.1:7600")
@@ -67,14 +73,12 @@ class Client:
         read_your_writes: Optional[bool] = None,
     ) -> None:
         self.addresses = _checked_addresses(url)
-        #: The addresses, separated by commas.
+        if not 0 < float(number("timeout", needed("timeout", timeout, "seconds above 0")) or 0) < float("inf"):
+            refuse("timeout", timeout, "seconds above 0")
         self.url = ",".join(self.addresses)
         self.timeout = timeout
         self.retries = given_whole("retries", retries, 0, 100)
         self.read_your_writes = len(self.addresses) > 1 if read_your_writes is None else read_your_writes
-        #: Number of the last record of the shared log that a write of this client made, or None before the first one.
-        #: Another client to which it is given waits for these writes; None forgets them, for example after the service
-        #: was restored to an earlier time.
         self.position: Optional[int] = None
         self._key = key
         self._position_lock = threading.Lock()
@@ -180,7 +184,7 @@ class Client:
             name = needed("name", name, "the name of the file, such as essay.docx")
         else:
             name = name or os.path.basename(file)
-            with open(file, "rb") as opened:
+            with as_missing_file(file), open(file, "rb") as opened:
                 content = opened.read()
         path = _with_query("/v1/extract", {"name": name})
         with self._bytes("POST", path, content, "application/octet-stream", repeatable=True) as answer:
@@ -341,6 +345,10 @@ class Collection:
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
+        if not isinstance(name, str):
+            refuse_type("name", name, "the name of a collection")
+        if not name:
+            refuse("name", name, "the name of a collection")
         self.name = name
         self._path = f"/v1/collections/{_quoted(name)}"
 
@@ -566,11 +574,19 @@ def _checked_addresses(url: Any) -> tuple[str, ...]:
     for one in given:
         address = one.strip().rstrip("/") if isinstance(one, str) else one
         if not isinstance(address, str) or not address.startswith(("http://", "https://")) or "," in address:
-            refuse("url", one, wanted)
+            refuse("url", _without_password(one), wanted)
+        if _without_password(address) != address:
+            wanted = "a URL without a user and a password, which are not sent, and the key of the service as key"
+            refuse("url", _without_password(address), wanted)
         if address in addresses:
             refuse("url", address, "each address once")
         addresses.append(address)
     return tuple(addresses)
+
+
+def _without_password(url: Any) -> Any:
+    """Returns a URL without a user and a password; other values as they are."""
+    return re.sub("//[^/]*@", "//…@", url) if isinstance(url, str) else url
 
 
 def _json_lines(documents: Iterable[Document]) -> Iterator[bytes]:
@@ -626,7 +642,7 @@ def _recipe_parts(recipe: Any, files: Any) -> list[tuple[str, Optional[str], byt
 
 
 def _content(path: FilePath) -> bytes:
-    with open(path, "rb") as file:
+    with as_missing_file(path), open(path, "rb") as file:
         return file.read()
 
 

@@ -130,7 +130,7 @@ class ReplicaConnections:
             return outcome
         error = _reason(outcome)
         if len(self.pools) == 1 or _is_untrusted(outcome):
-            raise _as_os_error(error) from error
+            raise _at_address(error, tried) from error
         if not _may_ask_another(request, outcome):
             raise ConnectionError(
                 f"{request.method} {request.path} was not sent again, because it may have been carried out: {tried}"
@@ -452,5 +452,11 @@ def _is_dropped(connection: http.client.HTTPConnection) -> bool:
         return bool(selector.select(0))
 
 
-def _as_os_error(error: BaseException) -> OSError:
-    return error if isinstance(error, OSError) else ConnectionError(f"the connection broke off: {error!r}")
+def _at_address(error: BaseException, tried: str) -> OSError:
+    """Returns a failure of the network of the same class and with the same ``errno``, whose message is ``tried``: the
+    address and its failure."""
+    if not isinstance(error, OSError):
+        return ConnectionError(f"the connection broke off: {tried}")
+    if error.errno is None:
+        return type(error)(tried)
+    return type(error)(error.errno, tried.replace(str(error), str(error.strerror)))

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Set
-from typing import Any, Container, Iterable, Sequence, Union
+from typing import Any, Container, Iterable, NoReturn, Sequence, Union
 
-from ._errors import InputError
+from ._errors import ArgumentTypeError, InputError
 from ._paths import is_path, read_paths, refuse_string
 from ._placeholders import placeholder_of
+from ._words import counted
 
 Names = Union[str, Sequence[str]]
+
+
+#: Packages whose tables, frames and columns are known by their classes.
+_PACKAGES = ("pandas", "polars", "datasets", "pyarrow", "numpy")
+
+
+def library_class(data: Any) -> tuple[str, str]:
+    """Returns the package and the name of the first class of data that a known package has, or else those of its own
+    class. A subclass of a frame is treated as the frame, and no package is imported for it."""
+    classes = [(one.__module__.partition(".")[0], one.__name__) for one in type(data).__mro__]
+    return next((one for one in classes if one[0] in _PACKAGES), classes[0])
 
 
 def make_rereadable(data: Any) -> Any:
@@ -20,15 +32,15 @@ def make_rereadable(data: Any) -> Any:
     data = _read_deferred(data, "data")
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
-    if type(data).__module__.startswith("datasets"):
-        if type(data).__name__ == "IterableDataset":
+    package, name = library_class(data)
+    if package == "datasets":
+        if name == "IterableDataset":
             return list(data)
-        if type(data).__name__ == "IterableDatasetDict":
+        if name == "IterableDatasetDict":
             return _read_splits(data)
     if hasattr(data, "__next__"):
         return list(data)
-    known = type(data).__module__.partition(".")[0] in ("pandas", "polars", "datasets", "pyarrow")
-    return _taken(data) if hasattr(data, "__arrow_c_stream__") and not known else data
+    return _taken(data) if hasattr(data, "__arrow_c_stream__") and package not in _PACKAGES else data
 
 
 def _read_deferred(data: Any, what: str) -> Any:
@@ -40,7 +52,7 @@ def _read_deferred(data: Any, what: str) -> Any:
         refuse_string(what, data)
     if type(data).__module__.startswith("pyarrow._dataset") and hasattr(data, "to_table"):
         return data.to_table()
-    if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
+    if library_class(data) == ("polars", "LazyFrame"):
         return data.collect()
     return data
 
@@ -52,7 +64,26 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
     ``__arrow_c_stream__``, record batches and lists of dictionaries. A column, an array or a sequence
     of strings becomes the column that ``text`` names. NaN and other marks of missing values are nulls.
     """
-    return _with_missing_texts(_arrow_of(data, text, what), text)
+    stream = _arrow_of(data, text, what)
+    refuse_repeated(stream, text, what)
+    return _with_missing_texts(stream, text)
+
+
+def refuse_repeated(stream: Any, names: Iterable[Any], what: str) -> None:
+    """Refuses a table in which several columns have one of the names. A name with full stops is within the column that
+    is before the first one."""
+    schema = getattr(stream, "schema", None)
+    there = list(getattr(schema, "names", ()))
+    if len(set(there)) == len(there):
+        return
+    for name in names:
+        column = name if name in there else str(name).partition(".")[0]
+        if there.count(column) > 1:
+            raise InputError(f"{what} has the column `{column}` {_times(there.count(column))}: rename one of them")
+
+
+def _times(number: int) -> str:
+    return "twice" if number == 2 else f"{number} times"
 
 
 def _with_missing_texts(stream: Any, text: Sequence[str]) -> Any:
@@ -87,14 +118,16 @@ def _arrow_of(data: Any, text: Sequence[str], what: str) -> Any:
     """Returns data as an object that exports a stream of record batches."""
     import pyarrow as pa
 
-    module = type(data).__module__.partition(".")[0]
+    module, kind = library_class(data)
     if module == "datasets":
         return _of_datasets(data, text, what)
     data = _read_deferred(data, what)
     if isinstance(data, Mapping) and data:
         return _of_columns(data, text, what)
     if isinstance(data, (bytes, Mapping, Set)) or data is None:
-        raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
+        raise ArgumentTypeError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
+    if isinstance(data, pa.Table) and data.num_rows and not data.num_columns:
+        _refuse_no_columns(what, data.num_rows)
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -103,7 +136,7 @@ def _arrow_of(data: Any, text: Sequence[str], what: str) -> Any:
         return _column(data, text)
     if module == "pandas":
         return _of_pandas(data, text, what)
-    if module == "polars" and type(data).__name__ == "DataFrame" and not _NOT_IN_ARROW.isdisjoint(map(str, data.dtypes)):
+    if module == "polars" and kind == "DataFrame" and not _NOT_IN_ARROW.isdisjoint(map(str, data.dtypes)):
         return _of_polars_objects(data, text, what)
     if hasattr(data, "__arrow_c_stream__"):
         return _of_stream(data, text)
@@ -113,11 +146,15 @@ def _arrow_of(data: Any, text: Sequence[str], what: str) -> Any:
             return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)])
         return _column(array, text)
     if not hasattr(data, "__iter__"):
-        raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
+        raise ArgumentTypeError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
     values = data if isinstance(data, (list, tuple)) or hasattr(data, "dtype") else list(data)
     if len(values) and isinstance(values[0], Mapping):
         return table_of_rows(values, what, text)
     return _column(_strings(values, what), text)
+
+
+def _refuse_no_columns(what: str, rows: int, remedy: str = "give a table with a column of texts") -> NoReturn:
+    raise InputError(f"{what} has {counted(rows, 'row')} and no columns: {remedy}")
 
 
 def _of_columns(data: Mapping[Any, Any], text: Sequence[str], what: str) -> Any:
@@ -285,11 +322,14 @@ def _taken(data: Any) -> Any:
 def _of_pandas(data: Any, text: Sequence[str], what: str) -> Any:
     import pyarrow as pa
 
-    if type(data).__name__ == "DataFrame":
+    if library_class(data)[1] == "DataFrame":
+        if len(data) and not len(data.columns):
+            _refuse_no_columns(what, len(data), "use `frame.reset_index()` if its texts are the index")
         try:
             return pa.Table.from_pandas(data, preserve_index=False)
         except _UNFIT:
-            return pa.table({str(name): _of_pandas_column(column) for name, column in data.items()})
+            columns = [(str(name), _of_pandas_column(column)) for name, column in data.items()]
+            return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
     try:
         return _column(pa.array(data, from_pandas=True), text)
     except _UNFIT:
@@ -306,9 +346,9 @@ def _of_pandas_column(column: Any) -> Any:
 
 
 def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
-    if type(data).__name__ == "IterableDatasetDict":
+    if library_class(data)[1] == "IterableDatasetDict":
         data = _read_splits(data)
-    kind = type(data).__name__
+    kind = library_class(data)[1]
     if kind == "Column":
         return _column(_strings(list(data), what), text)
     if kind == "IterableDataset":
@@ -341,10 +381,10 @@ def select(data: Any, rows: Any) -> Any:
         return type(data).from_arrays(columns, schema=data.schema) if columns else data.take(pa.array(rows))
     if isinstance(data, (pa.Array, pa.ChunkedArray)):
         return _take(data, rows)
-    module = type(data).__module__.partition(".")[0]
+    module, kind = library_class(data)
     if module == "pandas":
         return data.iloc[rows] if hasattr(data, "iloc") else data[rows]
-    if type(data).__name__ == "DatasetDict":
+    if kind == "DatasetDict":
         return _select_splits(data, rows)
     if module == "datasets" and hasattr(data, "select"):
         return data.select(rows)
@@ -390,11 +430,11 @@ def _is_frame(data: Any) -> bool:
     import pyarrow as pa
 
     kinds = ("DataFrame", "Dataset", "DatasetDict")
-    return isinstance(data, (pa.Table, pa.RecordBatch)) or type(data).__name__ in kinds
+    return isinstance(data, (pa.Table, pa.RecordBatch)) or library_class(data)[1] in kinds
 
 
 def _names_of(data: Any) -> list[str]:
-    if type(data).__name__ == "DatasetDict":
+    if library_class(data)[1] == "DatasetDict":
         return [name for split in data.values() for name in split.column_names]
     if isinstance(data, Mapping):
         return [str(name) for name in data]
@@ -409,7 +449,7 @@ def with_added(data: Any, added: Mapping[str, list[Any]]) -> Any:
 
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    module = type(data).__module__.partition(".")[0]
+    module, kind = library_class(data)
     if isinstance(data, pa.Table):
         for name, values in added.items():
             data = data.append_column(name, pa.array(values, type=_type_of(values)))
@@ -420,7 +460,7 @@ def with_added(data: Any, added: Mapping[str, list[Any]]) -> Any:
         import polars as pl
 
         return data.with_columns([pl.from_arrow(pa.array(values, type=_type_of(values))).alias(name) for name, values in added.items()])
-    if type(data).__name__ == "DatasetDict":
+    if kind == "DatasetDict":
         splits, start = {}, 0
         for name, split in data.items():
             end = start + len(split)
@@ -478,17 +518,18 @@ def with_texts(data: Any, text: str, left_out: Mapping[int, Sequence[int]]) -> A
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         columns = [_cut_column(column, left_out) if name == text else column for name, column in zip(data.schema.names, data.columns)]
         return type(data).from_arrays(columns, schema=data.schema)
-    if type(data).__name__ == "DataFrame":
+    kind = library_class(data)[1]
+    if kind == "DataFrame":
         cut = _cut_column(data[text], left_out)
         return data.assign(**{text: cut}) if hasattr(data, "assign") else data.with_columns(cut)
-    if type(data).__name__ == "DatasetDict":
+    if kind == "DatasetDict":
         splits, start = {}, 0
         for name, split in data.items():
             places = range(start, start + len(split))
             splits[name] = with_texts(split, text, {row - start: left_out[row] for row in places if row in left_out})
             start += len(split)
         return type(data)(splits)
-    if type(data).__name__ == "Dataset":
+    if kind == "Dataset":
         names, features = data.column_names, data.features
         cut = _cut_column(list(data.with_format(None)[text]), left_out)
         # Added before the other one is removed, because a data set without columns has no rows.
@@ -521,7 +562,7 @@ def _cut_column(column: Any, left_out: Mapping[int, Sequence[int]]) -> Any:
         taken = _take(pa.chunked_array([*chunks, pa.array(texts, column.type)]), places)
         return taken if isinstance(column, pa.ChunkedArray) else taken.combine_chunks()
     texts = [cut_text(column[row] if not hasattr(column, "iloc") else column.iloc[row], left_out[row]) for row in rows]
-    module = type(column).__module__.partition(".")[0]
+    module, _ = library_class(column)
     if module == "polars":
         import polars as pl
 

@@ -19,7 +19,7 @@ from ._ids import located, named_ids
 from ._keywords import suggest_keywords
 from ._messages import in_words_of_python
 from ._progress import teller
-from ._result_tables import pandas_of, polars_of
+from ._result_tables import RejectedRow, pandas_of, polars_of, rejected_rows
 from ._words import counted, omissions
 
 if TYPE_CHECKING:
@@ -40,9 +40,20 @@ _SHOWN_FINDINGS = 10
 CUTS = "document, passage or sentence"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Decontaminated:
-    """The result of :func:`decontaminate`.
+    """The result of :func:`decontaminate`. Its fields:
+
+    - ``kept_rows``: positions of the rows that stay, whole or in part, from 0, ascending, as an array of int64.
+    - ``findings``: a table of every item that stands in a document, the one with the largest score first for each
+      document: ``id`` (in the type of its column), ``benchmark``, ``item``, ``found`` (question, answer or both),
+      ``score`` (float64), ``start``, ``end``, ``item_start``, ``item_end``, ``source``, ``row``, ``position``. Places
+      (uint64) count characters from 0, rows (uint64) from 1, positions (int64) from 0. The others are strings.
+    - ``items``: a table of the items that were found: ``benchmark``, ``item``, ``found``, ``score``, ``documents`` (their
+      number, uint64).
+    - ``rejected``: a list of the rows that are not valid, as :class:`RejectedRow`.
+    - ``summary``: the summary of the run, a dictionary as ``lookalike decontaminate --json`` prints it; ``missing_ids``
+      counts the rows of the data that have no id.
 
     >>> import lookalike as la
     >>> quiz = [{"question": "In which year did the first ferry reach the northern lighthouse?", "answer": "1907"}]
@@ -56,27 +67,28 @@ class Decontaminated:
     [{'benchmark': 'benchmark', 'item': '1', 'found': 'both', 'score': 1.0, 'documents': 1}]
     """
 
-    #: Numbers of the rows that stay, whole or in part, from 0, ascending, as int64.
     kept_rows: np.ndarray
-    #: A table ``id, benchmark, item, found, score, start, end, item_start, item_end, source, row, position``: every item
-    #: that stands in a document, the one with the largest score first for each document. ``found`` is question, answer or
-    #: both. Places count characters from 0, rows from 1 and positions from 0. Ids have the type of their column.
     findings: pa.Table
-    #: A table ``benchmark, item, found, score, documents`` of the items that were found.
     items: pa.Table
-    #: Rows that are not valid: pairs of a row number from 0 and a reason.
-    rejected: list[tuple[int, str]]
-    #: Summary of the run, as ``lookalike decontaminate --json`` prints it; ``missing_ids`` counts the rows of the data
-    #: that have no id.
+    rejected: list[RejectedRow]
     summary: dict[str, Any]
-    _data: Any = None
-    _text: str = "text"
-    _left_out: dict[int, list[int]] = field(default_factory=dict)
+    _data: Any = field(init=False, default=None)
+    _text: str = field(init=False, default="text")
+    _left_out: dict[int, list[int]] = field(init=False, default_factory=dict)
+
+    @classmethod
+    def _of_data(cls, data: Any, text: str, left_out: dict[int, list[int]], **fields: Any) -> "Decontaminated":
+        """Returns a result with the data of the run, from which ``kept`` is made, and the parts that its texts lack."""
+        result = cls(**fields)
+        vars(result).update(_data=data, _text=text, _left_out=left_out)
+        return result
 
     @cached_property
     def kept(self) -> Any:
         """The rows that stay, with the type of the data: a table, a frame, a data set or a list. With ``cut`` passage or
-        sentence, their texts lack what was cut."""
+        sentence, their texts lack what was cut.
+
+        They are taken from the data when this is first read, so do not change the data before."""
         kept = select(self._data, self.kept_rows)
         return with_texts(kept, self._text, self._left_out) if self._left_out else kept
 
@@ -194,15 +206,15 @@ def decontaminate(
     if "left_out" in kept.column_names:
         ranges = kept["left_out"].to_pylist()
         left_out = {at: parts for at, parts in enumerate(ranges) if parts is not None}
-    return Decontaminated(
+    return Decontaminated._of_data(
+        data,
+        names[0],
+        left_out,
         kept_rows=np.asarray(kept["row"].to_numpy(), np.int64),
         findings=located(found["findings"], [("id", "")], {"data": ids}),
         items=found["items"],
-        rejected=found["rejected"],
+        rejected=rejected_rows(found["rejected"]),
         summary=summary,
-        _data=data,
-        _text=names[0],
-        _left_out=left_out,
     )
 
 

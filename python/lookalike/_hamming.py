@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
 
 import numpy as np
 
 from . import _arguments as arguments
 from . import _engine
-from ._errors import InputError, SettingError
+from ._errors import InputError, MissingFileError, SettingError, as_missing_file
 from ._files import atomic_file, save_fingerprints
+from ._keywords import suggest_keywords
+from ._messages import in_words_of_python
 from ._recipe import Recipe, RecipeLike, recipe_of
-from ._result_tables import pandas_of, polars_of
+from ._result_tables import ResultTable
 from ._words import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 
-class HammingMatches(NamedTuple):
-    """Matches of a search by distance: three arrays of equal length, for query positions, ids and distances.
+class _Matches(ResultTable):
+    """Matches of a search as arrays of equal length, one for each field. Their number is the length, so that a search
+    without a match is false."""
+
+    def __len__(self) -> int:
+        return len(self.id)  # type: ignore[attr-defined]
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the matches as a table of pyarrow."""
+        import pyarrow as pa
+
+        return pa.table({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class HammingMatches(_Matches):
+    """Matches of a search by distance, as three arrays of equal length. ``len`` is the number of matches, and a search
+    without a match is false.
+
+    - ``query``: positions of the queries from 0, as uint64, ascending.
+    - ``id``: ids of the matching codes, as uint64.
+    - ``distance``: numbers of bits in which they differ, as uint32.
 
     >>> import lookalike as la
     >>> index = la.HammingIndex(distance=3)
@@ -30,28 +52,23 @@ class HammingMatches(NamedTuple):
     >>> near = index.search([0b1011])
     >>> list(zip(near.query.tolist(), near.id.tolist(), near.distance.tolist()))
     [(0, 0, 1), (0, 1, 0)]
+    >>> len(near), bool(index.search([0b11110000]))
+    (2, False)
     """
 
     query: np.ndarray
     id: np.ndarray
     distance: np.ndarray
 
-    def to_arrow(self) -> pa.Table:
-        """Returns the matches as a table of pyarrow."""
-        return _table_of(self)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
-        return pandas_of(self.to_arrow())
+@dataclass(frozen=True, eq=False)
+class SignatureMatches(_Matches):
+    """Matches of a search by bands, as three arrays of equal length. ``len`` is the number of matches, and a search
+    without a match is false.
 
-    def to_polars(self) -> pl.DataFrame:
-        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
-        return polars_of(self.to_arrow())
-
-
-class SignatureMatches(NamedTuple):
-    """Matches of a search by bands: three arrays of equal length, for query positions, ids and shares of equal
-    slots.
+    - ``query``: positions of the queries from 0, as uint64, ascending.
+    - ``id``: ids of the matching signatures, as uint64.
+    - ``similarity``: shares of equal slots, as float64.
 
     >>> import lookalike as la
     >>> index = la.LshIndex()
@@ -65,23 +82,9 @@ class SignatureMatches(NamedTuple):
     id: np.ndarray
     similarity: np.ndarray
 
-    def to_arrow(self) -> pa.Table:
-        """Returns the matches as a table of pyarrow."""
-        return _table_of(self)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Returns the columns of :meth:`to_arrow` as a frame of pandas."""
-        return pandas_of(self.to_arrow())
-
-    def to_polars(self) -> pl.DataFrame:
-        """Returns the columns of :meth:`to_arrow` as a frame of polars."""
-        return polars_of(self.to_arrow())
-
-
-def _table_of(matches: tuple[np.ndarray, ...]) -> Any:
-    import pyarrow as pa
-
-    return pa.table(dict(zip(matches._fields, matches)))  # type: ignore[attr-defined]
+#: Largest distance of an index.
+_MOST_DISTANCE = 16
 
 
 class HammingIndex(_engine.HammingIndexBase):
@@ -99,10 +102,14 @@ class HammingIndex(_engine.HammingIndexBase):
     HammingMatches(query=array([0], dtype=uint64), id=array([7], dtype=uint64), distance=array([1], dtype=uint32))
     """
 
+    @suggest_keywords
     def __new__(cls, distance: int = 3, bits: int = 64) -> "HammingIndex":
         arguments.needed("distance", distance, "a whole number")
         arguments.needed("bits", bits, "a whole number")
         given = arguments.whole("distance", distance), arguments.whole("bits", bits, 1, 128)
+        if given[0] is not None and given[0] > _MOST_DISTANCE:
+            wanted = f"a whole number from 0 to {_MOST_DISTANCE}; numpy.bitwise_count(codes ^ code) has distances of any size"
+            arguments.refuse("distance", distance, wanted)
         return super().__new__(cls, given[1], given[0])  # type: ignore[arg-type, return-value]
 
     def add(self, codes: Any, ids: Any = None) -> None:
@@ -110,13 +117,15 @@ class HammingIndex(_engine.HammingIndexBase):
         previous calls without ids. An id that the index already has is refused; after a refusal or Ctrl-C,
         none of the codes is added."""
         rows, kept = _codes(codes, -(-self.bits // 64))
-        super().add(rows[kept], _ids(ids, kept, self, "code"))
+        numbers = _ids(ids, kept, self, "code")
+        with _explained_ids(ids, numbers):
+            super().add(rows[kept], numbers)
 
     def remove(self, ids: Any) -> int:
         """Removes ids and returns the number of removed ones. After Ctrl-C, some can still be present."""
         return super().remove(_numbers(ids))
 
-    def search(self, codes: Any, distance: Optional[int] = None) -> HammingMatches:
+    def search(self, codes: Any, distance: Optional[int] = None) -> HammingMatches:  # type: ignore[override]
         """Returns all codes within ``distance`` (≤; by default that of the index) of each query, sorted by
         query and then by time of insertion."""
         rows, kept = _codes(codes, -(-self.bits // 64))
@@ -137,7 +146,8 @@ class HammingIndex(_engine.HammingIndexBase):
         Its ids must be whole numbers. Documents without a fingerprint are left out. Raises :class:`InputError` if the
         directory is not an index or is damaged. An :class:`Index` searches the directory itself, without reading it.
         """
-        codes, named, bits, distance = _engine.index_fingerprints(os.fspath(path))
+        with as_missing_file(path), in_words_of_python():
+            codes, named, bits, distance = _engine.index_fingerprints(os.fspath(path))
         index = cls(distance, bits)
         index.add(codes, whole_ids(path, named))
         return index
@@ -176,6 +186,7 @@ class LshIndex(_engine.LshIndexBase):
 
     _recipe: Recipe
 
+    @suggest_keywords
     def __new__(
         cls,
         threshold: Optional[float] = None,
@@ -193,16 +204,18 @@ class LshIndex(_engine.LshIndexBase):
     def add(self, signatures: Any, ids: Any = None) -> None:
         """Adds signatures, one in each row, under ids as :meth:`HammingIndex.add` does."""
         rows, kept = _signatures(signatures, self.slots)
-        super().add(np.ascontiguousarray(rows[kept]), _ids(ids, kept, self, "signature"))
+        numbers = _ids(ids, kept, self, "signature")
+        with _explained_ids(ids, numbers):
+            super().add(np.ascontiguousarray(rows[kept]), numbers)
 
     def remove(self, ids: Any) -> int:
         """Removes ids and returns the number of removed ones."""
         return super().remove(_numbers(ids))
 
-    def search(self, signatures: Any, least: float = 0.0) -> SignatureMatches:
+    def search(self, signatures: Any, least: float = 0.0) -> SignatureMatches:  # type: ignore[override]
         """Returns all signatures that share a band, and at least the share ``least`` of slots, with a query."""
         rows, kept = _signatures(signatures, self.slots)
-        if not float(arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) or 0) >= 0:
+        if not 0 <= float(arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) or 0) <= 1:
             arguments.refuse("least", least, "a share from 0 to 1")
         query, found, share = super().search(np.ascontiguousarray(rows[kept]), least)
         return SignatureMatches(np.flatnonzero(kept).astype(np.uint64)[query], found, share)
@@ -226,12 +239,14 @@ class LshIndex(_engine.LshIndexBase):
         from zipfile import BadZipFile
 
         try:
-            with np.load(path, allow_pickle=False) as saved:
+            with as_missing_file(path), np.load(path, allow_pickle=False) as saved:
                 if str(saved["format"]) != "lookalike LshIndex 1":
                     raise KeyError("format")
                 bands, rows, following = (int(number) for number in saved["params"])
                 recipe = Recipe(str(saved["recipe"]))
                 return _restored_lsh(cls, recipe, (bands, rows), saved["signatures"], saved["ids"], following)
+        except MissingFileError:
+            raise
         except (KeyError, ValueError, EOFError, BadZipFile) as error:
             raise InputError(f"{os.fspath(path)} is not an LshIndex that was saved: {error}") from error
 
@@ -320,6 +335,22 @@ def _signatures(signatures: Any, slots: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _numbers(ids: Any) -> np.ndarray:
     return np.asarray(np.atleast_1d(arguments.array("ids", ids)).astype(np.uint64, copy=False))
+
+
+@contextmanager
+def _explained_ids(given: Any, numbers: np.ndarray) -> Iterator[None]:
+    """Raises the refusal of an id with where the id came from: it was given twice, or it was counted."""
+    try:
+        yield
+    except SettingError as error:
+        if not str(error).startswith("the index already has the id"):
+            raise
+        values, counts = np.unique(numbers, return_counts=True)
+        if given is None:
+            raise SettingError(f"{error}: ids that are not given count from 0: give ids") from None
+        if counts.max() > 1:
+            raise SettingError(f"ids repeats {values[counts > 1][0]}: give each id once") from None
+        raise
 
 
 def _ids(ids: Any, kept: np.ndarray, index: Any, noun: str) -> np.ndarray:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Sequence, Union
 
 from ._choices import IdField
+from ._data import refuse_repeated
 from ._errors import InputError
 from ._placeholders import problem_of_placeholder
 
@@ -33,6 +34,7 @@ def named_ids(stream: Any, id: IdField, what: str, strict: bool = False) -> tupl
     name = "id" if id is None else id
     if not isinstance(stream, pa.Table) or not isinstance(name, str):
         return stream, IdColumn()
+    refuse_repeated(stream, [name], what)
     at = stream.schema.get_field_index(name)
     if at < 0:
         return stream, IdColumn()

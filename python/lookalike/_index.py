@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
-from typing import TYPE_CHECKING, Any, Iterable, Optional, Union
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from . import _arguments as arguments
 from . import _engine
 from ._choices import Candidates, IdField, Measure, Unit
 from ._data import Names, stream_of
+from ._errors import as_missing_file
 from ._files import FilePath, fingerprint_reading, parquet_input, whole_codes
 from ._ids import IdColumn, named_ids
 from ._keywords import suggest_keywords
@@ -28,7 +31,8 @@ class Index:
 
     It is the same directory as that of the command: ``lookalike search`` opens what :meth:`build` made, and the other
     way round. Its files are memory-mapped. Changes are on disk when a call returns; one process changes an index at a
-    time, and searches always see a complete state.
+    time, and searches always see a complete state. ``path`` is the directory, and ``summary`` the summary of the last change
+    or search, a dictionary as the command prints it with ``--json``.
 
     >>> import tempfile, lookalike as la
     >>> path = tempfile.mkdtemp() + "/news.lib"
@@ -46,7 +50,6 @@ class Index:
 
     def __init__(self, path: FilePath) -> None:
         self.path = os.fspath(path)
-        #: Summary of the last change, as the command prints it with ``--json``.
         self.summary: dict[str, Any] = {}
         self.info()
 
@@ -116,10 +119,14 @@ class Index:
         self.summary = {**json.loads(done), "rejected_rows": rejected}
         return self.summary
 
-    def remove(self, ids: Iterable[Any], *, threads: Optional[int] = None) -> dict[str, Any]:
-        """Removes all rows with these ids, and returns a summary with those that are ``missing``."""
-        named = [str(one) for one in ([ids] if isinstance(ids, str) else ids)]
-        self.summary = json.loads(_engine.index_remove(self.path, named, arguments.threads(threads)))
+    def remove(self, ids: Union[str, int, Iterable[Any]], *, threads: Optional[int] = None) -> dict[str, Any]:
+        """Removes all rows with these ids, or with one id, and returns a summary with those that are ``missing``."""
+        listed = [ids] if isinstance(ids, (str, numbers.Integral)) else ids
+        if not isinstance(listed, Iterable):
+            arguments.refuse_type("ids", ids, "an id, or a list of ids")
+        named = [str(one) for one in listed]
+        with in_words_of_python():
+            self.summary = json.loads(_engine.index_remove(self.path, named, arguments.threads(threads)))
         return self.summary
 
     @suggest_keywords
@@ -165,7 +172,8 @@ class Index:
 
     def info(self) -> dict[str, Any]:
         """Returns the description of the index, as ``lookalike index info --json`` prints it."""
-        told, toml = _engine.index_info(self.path)
+        with as_missing_file(self.path), in_words_of_python():
+            told, toml = _engine.index_info(self.path)
         self._recipe = None if toml is None else Recipe(toml)
         info: dict[str, Any] = json.loads(told)
         return info
@@ -211,8 +219,8 @@ class _QueryIds:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        numbers = pc.cast(found["query"], pa.int64())
-        positions = numbers if self._has_own_numbers else pc.subtract(numbers, 1)
+        counted_from = 0 if self._has_own_numbers else 1
+        positions = pc.subtract(pc.cast(found["query"], pa.int64()), counted_from)
         if self._ids is not None:
             found = found.set_column(found.schema.get_field_index("query"), "query", self._ids.take(positions))
         return found.append_column("query_position", positions)
@@ -230,9 +238,9 @@ def _rows(data: Any, text: Names, id: Any, strict: bool, threads: Any) -> tuple[
     if _is_codes(data):
         codes = arguments.array("codes", data)
         kept = ~np.ma.getmaskarray(codes).reshape(len(codes), -1).any(axis=1)
-        numbers = np.flatnonzero(kept).astype(str).tolist()
+        positions = np.flatnonzero(kept).astype(str).tolist()
         texts = [f"{code:x}" for code in whole_codes(np.ma.getdata(codes)[kept])]
-        table = pa.table({"id": pa.array(numbers, pa.string()), "fingerprint": pa.array(texts, pa.string())})
+        table = pa.table({"id": pa.array(positions, pa.string()), "fingerprint": pa.array(texts, pa.string())})
         return table, fingerprint_reading(workers), None
     reading = arguments.reading(text, id)
     table, ids = named_ids(stream_of(data, reading["text"]), id, "data", strict)

@@ -12,8 +12,9 @@ from typing import Any, Iterable, Optional, Sequence, Union
 from . import _arguments as arguments
 from . import _engine
 from ._choices import Measure, Method, Unit
-from ._data import Names, stream_of, table_of_rows
-from ._errors import InputError, OutputError
+from ._data import Names, refuse_repeated, stream_of, table_of_rows
+from ._errors import InputError, OutputError, as_missing_file
+from ._keywords import suggest_keywords
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._words import counted
 
@@ -30,19 +31,20 @@ class Idf:
 
     A recipe takes it as a file: ``table.save("idf.tsv")`` and then ``Recipe("jieba",
     simhash={"weights": "tfidf", "table": "idf.tsv"})``. It fits recipes with the same terms as the recipe
-    with which it was learned (by default jieba, as for the command).
+    with which it was learned (by default jieba, as for the command). ``recipe`` is that recipe, ``documents`` the number
+    of counted documents and ``terms`` the number of terms in the table.
     """
 
-    def __init__(self, content: bytes, recipe: Recipe, documents: int, terms: int) -> None:
-        self._content = content
-        #: Recipe with which the terms were made.
-        self.recipe = recipe
-        #: Number of counted documents.
-        self.documents = documents
-        #: Number of terms in the table.
-        self.terms = terms
+    _content: bytes
+    recipe: Recipe
+    documents: int
+    terms: int
+
+    def __init__(self) -> None:
+        raise TypeError("an Idf is made by Idf.learn, or read by Idf.load")
 
     @classmethod
+    @suggest_keywords
     def learn(
         cls,
         data: Any,
@@ -64,7 +66,9 @@ class Idf:
     @classmethod
     def load(cls, path: PathLike, *, recipe: RecipeLike = _engine.SEGMENTING) -> "Idf":
         """Reads a table that :meth:`save` or ``lookalike idf`` wrote."""
-        return cls._summed([Path(path)], recipe_of(recipe))
+        known = recipe_of(recipe)
+        with as_missing_file(path):
+            return cls._summed([Path(path)], known)
 
     def save(self, path: PathLike) -> None:
         """Writes the table. The file appears only when it is complete."""
@@ -122,7 +126,10 @@ class Idf:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "idf.tsv"
             told = json.loads(_engine.idf(stream, counting, path))
-            return cls(path.read_bytes(), recipe, told["counted"], told["terms"])
+            table = cls.__new__(cls)
+            table._content, table.recipe = path.read_bytes(), recipe
+            table.documents, table.terms = told["counted"], told["terms"]
+            return table
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -146,6 +153,7 @@ def _saved(tables: Iterable[Idf], directory: str) -> list[Path]:
     return paths
 
 
+@suggest_keywords
 def evaluate(
     labelled: Any,
     *,
@@ -201,9 +209,14 @@ def evaluate(
     return summary
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TuningResult:
-    """The result of :func:`tune`: ``recipe`` is the chosen one, ``summary`` the summary of the command.
+    """The result of :func:`tune`. Its fields:
+
+    - ``summary``: the summary of the command, a dictionary.
+    - ``recipe``: the chosen recipe.
+    - ``method``, ``verify``: the chosen method and measure.
+    - ``cut``: the best threshold, or the best distance of fingerprints; None if the method has neither.
 
     >>> import lookalike as la
     >>> places = ["ferry", "bridge", "tower", "harbour", "market", "school"]
@@ -218,16 +231,15 @@ class TuningResult:
 
     summary: dict[str, Any]
     recipe: Recipe
-    #: Chosen method and measure.
     method: str
     verify: str
-    #: Best threshold, or best distance of fingerprints; None if the method has neither.
     cut: Optional[float]
 
     def __repr__(self) -> str:
         return f"<TuningResult {self.method} {self.verify} {self.recipe.name} at {self.cut}>"
 
 
+@suggest_keywords
 def tune(
     labelled: Any,
     *,
@@ -291,11 +303,18 @@ def _labelled(
         if not labelled or not all(isinstance(row, dict) for row in labelled):
             raise InputError(
                 "labelled is an empty list, or not all of its rows are dictionaries: give a table, or a list of "
-                "dictionaries"
+                f"dictionaries, {_wanted_columns(a, b, label, group, names)}"
             )
         labelled = table_of_rows(labelled, "labelled", [*names, a, b, label, group])
     others = None if corpus is None else stream_of(corpus, names, "corpus")
-    return stream_of(labelled, names, "labelled"), others, labels
+    table = stream_of(labelled, names, "labelled")
+    refuse_repeated(table, [one for one in (a, b, label, group) if one is not None], "labelled")
+    return table, others, labels
+
+
+def _wanted_columns(a: Any, b: Any, label: Any, group: Any, names: Sequence[str]) -> str:
+    wanted = [*names, group] if group is not None else [a, b, label]
+    return "with the columns " + ", ".join(f"`{name}`" for name in wanted)
 
 
 def _ways(lowest: Any, resamples: Any, seed: Any, threads: Any) -> dict[str, Any]:

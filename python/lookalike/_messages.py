@@ -19,7 +19,7 @@ _ARGUMENTS = {
     "--texts": "store_texts=True",
 }
 
-_CALLS = {"lookalike index add": "Index.add", "lookalike index build": "Index.build", "lookalike search": "Index.search"}
+_CALLS = {"lookalike index add": "Index.add", "lookalike index build": "la.Index.build", "lookalike search": "Index.search"}
 
 _OPTION = re.compile(r"(--[a-z]+(?:-[a-z]+)*)(?: ([0-9][0-9.]*[0-9]|[0-9]))?(?![a-z0-9-])")
 
@@ -47,8 +47,12 @@ def with_remedies(data: Any) -> Iterator[None]:
         remedy = _remedy(told, data)
         if remedy is None:
             raise
-        raise type(error)(f"{told}: {remedy}") from None
+        shown = _ARROW_TYPE.sub(lambda found: found[0].lower(), told)
+        raise type(error)(f"{shown}: {remedy}") from None
 
+
+#: Types of Arrow as the engine writes them, and pandas and pyarrow do not.
+_ARROW_TYPE = re.compile(r"\b(?:U?Int(?:8|16|32|64)|Float(?:16|32|64)|Boolean)\b")
 
 _MISSING_COLUMN = re.compile(r"data has no column `([^`]*)` among ")
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, NamedTuple, 
 from . import _arguments as arguments
 from . import _engine, _notebook
 from ._choices import IdField, Offsets, PassageOrder
-from ._data import Names, stream_of
-from ._errors import SettingError
+from ._data import Names, refuse_repeated, stream_of
+from ._errors import ArgumentTypeError, SettingError
 from ._ids import cast_ids, named_ids
+from ._keywords import suggest_keywords
+from ._messages import with_remedies
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
-from ._result_tables import ResultTable
+from ._result_tables import RejectedRow, ResultTable, rejected_rows
 from ._run import Window, window_of
 from ._texts import text_of
 from ._words import counted, omissions
@@ -70,8 +72,8 @@ class SharedPassage(NamedTuple):
 class SharedPassages(ResultTable):
     """What two texts share, a sequence of :class:`SharedPassage`, ascending by the place in ``b``.
 
-    ``share_of_a`` and ``share_of_b`` are the shares of the words of either text that lie in passages. ``directed`` is
-    ``False``, because nothing says which of two texts took from the other.
+    ``share_of_a`` and ``share_of_b`` are the shares of the words of either text that lie in passages, from 0 to 1.
+    ``directed`` is ``False``, because nothing says which of two texts took from the other.
 
     >>> import lookalike as la
     >>> found = la.passages("the ferry leaves at seven", "he says the ferry leaves at seven", min_length=4)
@@ -117,9 +119,17 @@ class SharedPassages(ResultTable):
         return f"<SharedPassages: {counted(len(self), 'passage')}, {shares}>"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Passages(ResultTable):
-    """The passages of the documents of a table.
+    """The passages of the documents of a table. Its fields:
+
+    - ``passages``: a table of every passage: ``document``, ``source`` (ids), ``start``, ``end``, ``source_start``,
+      ``source_end`` (places in both texts, from 0), ``length`` (in words), ``similarity`` (float64), ``kind``. Places and
+      lengths are uint64; ids are whole numbers if all ids of the data are, or else strings. Unless the passages are
+      directed, the source is the document that comes first in the data, which says nothing about who wrote it.
+    - ``rejected``: a list of the rows that are not valid, as :class:`RejectedRow`.
+    - ``summary``: the summary of the run, a dictionary as ``lookalike passages --json`` prints it; ``missing_ids`` counts
+      the rows of the data that have no id, whose id is ``data:row``.
 
     >>> import lookalike as la
     >>> found = la.passages(["the ferry leaves at seven", "so the ferry leaves at seven", None], min_length=4)
@@ -128,16 +138,11 @@ class Passages(ResultTable):
     >>> found.directed
     False
     >>> found.rejected
-    [(2, 'the field `text` is null, not a string')]
+    [RejectedRow(position=2, reason='the field `text` is null, not a string')]
     """
 
-    #: A table ``document, source, start, end, source_start, source_end, length, similarity, kind``. Unless the passages
-    #: are directed, the source is the document that comes first in the data, which says nothing about who wrote it.
     passages: pa.Table
-    #: Rows that are not valid: pairs of a row number from 0 and a reason.
-    rejected: list[tuple[int, str]]
-    #: Summary of the run, as ``lookalike passages --json`` prints it; ``missing_ids`` counts the rows of the data that
-    #: have no id, whose id is ``data:row``.
+    rejected: list[RejectedRow]
     summary: dict[str, Any]
 
     def to_arrow(self) -> pa.Table:
@@ -201,6 +206,7 @@ def passages(
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,
 ) -> Passages: ...
+@suggest_keywords
 def passages(
     a: Any,
     b: Optional[str] = None,
@@ -262,6 +268,11 @@ def passages(
     least = arguments.given_whole("min_length", min_length, 2, MOST_WORDS)
     finds_reworded = arguments.truth("reworded", reworded)
     base_texts = _list_base_texts(base)
+    if isinstance(b, str) and not isinstance(a, (str, bytes)):
+        raise ArgumentTypeError(
+            f"a is of the type {type(a).__name__} and b is {b!r}: give two strings, or a table alone; for a table text names "
+            "its column, and against=[…] takes the other documents"
+        )
     if isinstance(a, str) or isinstance(b, (str, bytes)):
         for_tables = {
             "against": against, "id": id, "max_documents": max_documents, "time": time, "window": window,
@@ -274,7 +285,7 @@ def passages(
             )
         )
     if b is not None:
-        raise SettingError(
+        raise ArgumentTypeError(
             f"b is of the type {type(b).__name__}: give two strings, or a table and a second one as against"
         )
     options = {
@@ -293,14 +304,17 @@ def passages(
         "strict": arguments.truth("strict", strict),
     }
     names = options["reading"]["text"]
+    used = [field for field in (time, within) if field is not None]
     others, ids = None, {}
     if against is not None:
         others, ids["against"] = named_ids(stream_of(against, names, "against"), id, "against", strict)
+        refuse_repeated(others, used, "against")
     stream, ids["data"] = named_ids(stream_of(a, names), id, "data", strict)
-    with teller(progress) as told:
+    refuse_repeated(stream, used, "data")
+    with teller(progress) as told, with_remedies(a):
         found = _engine.passages(stream, others, options, told)
     summary = {**json.loads(found["summary"]), "missing_ids": ids["data"].missing}
-    return Passages(cast_ids(found["passages"], ["document", "source"], ids), found["rejected"], summary)
+    return Passages(cast_ids(found["passages"], ["document", "source"], ids), rejected_rows(found["rejected"]), summary)
 
 
 def _list_base_texts(base: BaseTexts) -> list[str]:
@@ -308,7 +322,7 @@ def _list_base_texts(base: BaseTexts) -> list[str]:
     if base is None:
         return []
     if isinstance(base, (bytes, Mapping)) or not isinstance(base, Iterable):
-        arguments.refuse("base", base, "a text, or a list of texts, that all documents were given")
+        arguments.refuse_type("base", base, "a text, or a list of texts, that all documents were given")
     return [base] if isinstance(base, str) else [text_of("base", text) for text in base]
 
 
@@ -330,7 +344,7 @@ def document_limit(value: Any) -> Union[int, str, None]:
         return value
     wanted = 'a number of documents from 1, a percentage such as "0.5%", or "none"'
     if isinstance(value, float):
-        arguments.refuse("max_documents", value, wanted)
+        arguments.refuse_type("max_documents", value, wanted)
     return arguments.whole("max_documents", value, 1)
 
 

@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any, Callable, Iterable, NoReturn, Union
 
-from ._errors import InputError, SettingError
+from ._errors import InputError, MissingFileError, SettingError
 
 FilePath = Union[str, "os.PathLike[str]"]
 
@@ -81,8 +81,8 @@ def _expand(path: str, what: str) -> list[str]:
 
     found = sorted(glob.glob(path, recursive=True))
     if not found:
-        raise InputError(
-            f"{what} is {path!r}, and no file has that name: give a path, a pattern, a URL, a table or a list of texts"
+        raise MissingFileError(
+            f"{what} is {path!r}, and no file has that name: give a path, a pattern, a URL, a table or a list of texts", path
         )
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Mapping
+from typing import Any, Mapping, NoReturn
 
 from ._recipe import Recipe
 from ._run import Deduplicated, dedup
@@ -11,7 +11,8 @@ from ._run import Deduplicated, dedup
 
 @dataclass(frozen=True)
 class Preset:
-    """Bands, rows and n-grams of another pipeline.
+    """MinHash settings of another pipeline: its ``name``, the numbers of ``bands`` and of ``rows``, its n-grams in words as
+    ``features``, and ``changes``, the fields of the most similar recipe.
 
     >>> import lookalike as la
     >>> fineweb = la.presets["fineweb"]
@@ -22,9 +23,7 @@ class Preset:
     name: str
     bands: int
     rows: int
-    #: Description of its n-grams.
     features: str
-    #: Fields of the most similar recipe.
     changes: Mapping[str, Any] = field(hash=False)
 
     @property
@@ -62,14 +61,21 @@ class Preset:
         return "\n".join([head, "similarity  found", *lines])
 
 
+class _Presets(dict[str, Preset]):
+    """Presets by their names."""
+
+    def __missing__(self, name: object) -> NoReturn:
+        raise KeyError(f"there is no preset {name!r}: give {', '.join(self)}")
+
+
 #: By name: fineweb (datatrove's example), nemo (NeMo Curator's defaults), marin (its defaults, which are
 #: OLMo 3's), text-dedup-core (text-dedup's benchmark on CORE).
-presets: dict[str, Preset] = {
-    preset.name: preset
+presets: dict[str, Preset] = _Presets(
+    (preset.name, preset)
     for preset in (
         Preset("fineweb", 14, 8, "5-grams of words", {"ngram": 5}),
         Preset("nemo", 20, 13, "24-grams of characters", {"ngram": 24, "tokens": "characters"}),
         Preset("marin", 26, 11, "5-grams of characters", {"ngram": 5, "tokens": "characters"}),
         Preset("text-dedup-core", 50, 4, "2-grams of words", {"ngram": 2}),
     )
-}
+)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import numbers
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Union
 
+from . import _arguments as arguments
 from . import _engine
-from ._errors import RecipeError
+from ._errors import MissingRecipeError, RecipeError
+
 
 class Recipe(_engine.RecipeBase):
     """The settings that turn texts into features and sketches.
@@ -37,10 +41,19 @@ class Recipe(_engine.RecipeBase):
             fields = {**recipe, **changes}
             recipe, changes = fields.pop("base", "default"), fields
         if not isinstance(recipe, (str, os.PathLike)):
-            raise RecipeError(f"the recipe is {recipe!r}: give a name, a file, TOML or a dictionary")
+            arguments.refuse_type("the recipe", recipe, "a name, a file, TOML or a dictionary")
         text = os.fspath(recipe)
         listed = [f"{key}={value}" for key, value in _flat("", changes)]
-        return super().__new__(cls, text, listed, "\n" in text)  # type: ignore[return-value]
+        try:
+            return super().__new__(cls, text, listed, "\n" in text)  # type: ignore[return-value]
+        except RecipeError as error:
+            told = str(error)
+            if told.startswith("cannot read the recipe ") and not os.path.exists(text):
+                raise MissingRecipeError(told, text) from error
+            reworded = _in_words_of_changes(told, dict(_flat("", changes)))
+            if reworded == told:
+                raise
+            raise RecipeError(reworded) from None
 
     def __repr__(self) -> str:
         return f"<Recipe {self.name} {self.hash}>"
@@ -64,6 +77,42 @@ def recipe_of(recipe: RecipeLike) -> Recipe:
     if recipe not in _LOADED:
         _LOADED[recipe] = Recipe(recipe)
     return _LOADED[recipe]
+
+
+_IN_TOML = re.compile(r": this is not a recipe: `(\w+) = (.*)`, line \d+: (.*)", re.DOTALL)
+_UNKNOWN = re.compile(r"unknown (field|variant) `(.*)`, expected one of (.*)")
+
+#: Accepted values of fields, for a value of a wrong type.
+_WANTED = {"ngram": "a whole number from 1 to 32"}
+
+
+def _in_words_of_changes(message: str, changes: Mapping[str, str]) -> str:
+    """Returns a message about a line of TOML as one about a field that was given as an argument."""
+    line = _IN_TOML.search(message)
+    names = [] if line is None else [key for key in changes if key.rpartition(".")[2] == line[1]]
+    if line is None or not names:
+        return message
+    return f"{message[: line.start()]}: {_problem_of(names[0], line[2], line[3])}"
+
+
+def _problem_of(name: str, value: str, reason: str) -> str:
+    """Returns what is wrong with a field of a recipe and its value in TOML."""
+    unknown = _UNKNOWN.fullmatch(reason)
+    if unknown is None:
+        wanted = _WANTED.get(name) or ("a whole number" if "expected u" in reason else None)
+        return f"{name} is {_shown(value)}: {reason if wanted is None else f'give {wanted}'}"
+    similar = difflib.get_close_matches(unknown[2], re.findall("`(.*?)`", unknown[3]), 1)
+    advice = f"perhaps `{similar[0]}` is meant, of {unknown[3]}" if similar else f"give one of {unknown[3]}"
+    problem = f"`{name}`: a recipe has no such field" if unknown[1] == "field" else f"{name} is {_shown(value)}"
+    return f"{problem}: {advice}"
+
+
+def _shown(value: str) -> str:
+    """Returns a value in TOML as Python writes it."""
+    try:
+        return repr(json.loads(value))
+    except ValueError:
+        return value
 
 
 def _flat(prefix: str, changes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ type for them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,12 +15,34 @@ if TYPE_CHECKING:
 
 
 def pandas_of(table: Any) -> Any:
-    """Returns a table as a frame of pandas. The package pandas must be installed."""
+    """Returns a table as a frame of pandas. The package pandas must be installed.
+
+    Whole numbers of which some are missing keep their values in a nullable type, such as ``Int64``.
+    """
     frame = table.to_pandas()
+    for name in _integers_with_nulls(table):
+        frame[name] = table.select([name]).to_pandas(types_mapper=_nullable_type)[name]
     for name, column in _uuid_columns(table).items():
         # Written out, because the versions of pyarrow differ in what they make of the type.
         frame[name] = column.to_pylist()
     return frame
+
+
+def _integers_with_nulls(table: Any) -> list[str]:
+    import pyarrow as pa
+
+    return [field.name for field in table.schema if pa.types.is_integer(field.type) and table[field.name].null_count]
+
+
+def _nullable_type(kind: Any) -> Any:
+    """Returns the nullable type of pandas for whole numbers; None for other types."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if not pa.types.is_integer(kind):
+        return None
+    name = str(kind)
+    return pd.api.types.pandas_dtype(name.replace("uint", "UInt") if name.startswith("u") else name.replace("int", "Int"))
 
 
 def polars_of(table: Any) -> Any:
@@ -37,6 +59,23 @@ def polars_of(table: Any) -> Any:
 def _uuid_columns(table: Any) -> dict[str, Any]:
     kinds = {field.name: getattr(field.type, "extension_name", None) for field in table.schema}
     return {name: table[name] for name, kind in kinds.items() if kind == "arrow.uuid"}
+
+
+class RejectedRow(NamedTuple):
+    """A row that is not valid: its ``position`` from 0, and the ``reason``. Messages count rows from 1.
+
+    >>> import lookalike as la
+    >>> la.dedup(["a text", None]).rejected
+    [RejectedRow(position=1, reason='the field `text` is null, not a string')]
+    """
+
+    position: int
+    reason: str
+
+
+def rejected_rows(told: Iterable[tuple[int, str]]) -> list[RejectedRow]:
+    """Returns rejected rows of the engine with the names of their fields."""
+    return [RejectedRow(*row) for row in told]
 
 
 class ResultTable:

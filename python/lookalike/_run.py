@@ -7,16 +7,16 @@ import json
 import numbers
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 
 from . import _arguments as arguments
 from . import _engine, _notebook
 from ._choices import Candidates, IdField, Measure, Method, Unit
-from ._data import Names, make_rereadable, refuse_added, select, stream_of, with_added
+from ._data import Names, make_rereadable, refuse_added, refuse_repeated, select, stream_of, with_added
 from ._errors import InputError, SettingError
 from ._ids import IdColumn, located, name_by_ids, named_ids
 from ._keywords import suggest_keywords
@@ -24,13 +24,16 @@ from ._messages import with_remedies
 from ._paths import FilePath, read_source
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
-from ._result_tables import ResultTable, pandas_of, polars_of
+from ._result_tables import RejectedRow, ResultTable, pandas_of, polars_of, rejected_rows
+from ._table_spool import fields_of_settings
 from ._words import counted, omissions
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+
+_D = TypeVar("_D", bound="Deduplicated")
 
 Window = Union[str, float, datetime.timedelta]
 #: A rule by its name, a table by its path, or weights by numbers of copies.
@@ -42,13 +45,32 @@ Source = Union[FilePath, Sequence[FilePath], None]
 #: Name of the column that a function for features fills.
 _FEATURES = "features of a function"
 
+#: Values of ``weight_by``, for messages.
+_WEIGHTS = '"log", "sqrt", a dictionary or the path of a table'
+
 #: Rejected rows that a notebook shows.
 _SHOWN_ROWS = 10
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Deduplicated:
-    """The result of :func:`dedup`.
+    """The result of :func:`dedup`. Its fields:
+
+    - ``kept_rows``: positions of the kept rows from 0, ascending, as an array of int64.
+    - ``removed``: a table of every removed row beside its most similar kept row: ``id``, ``kept`` (id of the kept row),
+      ``similarity`` (float64), ``method`` (the route that found it), ``threshold`` (float64), ``cluster``, ``source``,
+      ``row``, ``kept_source``, ``kept_row``, ``form`` (the form of both documents, or null), ``position``,
+      ``kept_position``.
+    - ``clusters``: a table of all rows in clusters of two or more: ``id``, ``cluster``, ``representative``,
+      ``similarity`` (float64), ``kept`` (bool), ``source``, ``row``, ``component`` (with ``components=True``),
+      ``position``. A document that is alone is not in it.
+    - ``rejected``: a list of the rows that are not valid, as :class:`RejectedRow`.
+    - ``summary``: the summary of the run, a dictionary as ``lookalike dedup --json`` prints it; ``missing_ids`` counts
+      the rows of the data that have no id.
+
+    ``source`` is ``data`` or ``against``. Rows (uint64) count from 1 within it, positions (int64) from 0. The other
+    columns are strings. Ids, and names of clusters by ids, have the type of their column; a row without an id has None,
+    or ``data:ROW`` in a column of strings.
 
     >>> import lookalike as la
     >>> result = la.dedup(["one and the same text", "something else", "One and the same text!"])
@@ -58,28 +80,27 @@ class Deduplicated:
     [{'kept': '1', 'position': 2, 'kept_position': 0}]
     """
 
-    #: Numbers of the kept rows from 0, ascending, as int64.
     kept_rows: np.ndarray
-    #: A table ``id, kept, similarity, method, threshold, cluster, source, row, kept_source, kept_row, position,
-    #: kept_position``: every removed row with its most similar kept row. Rows count from 1 within ``data`` or
-    #: ``against``, positions from 0. Ids have the type of their column. A row without an id has None, or ``data:ROW`` in a
-    #: column of strings.
     removed: pa.Table
-    #: A table ``id, cluster, representative, similarity, kept, source, row, position`` of all rows in clusters of
-    #: two or more; a document that is alone is not in it.
     clusters: pa.Table
-    #: Rows that are not valid: pairs of a position, from 0, and a reason. Messages count rows from 1.
-    rejected: list[tuple[int, str]]
-    #: Summary of the run, as ``lookalike dedup --json`` prints it; ``missing_ids`` counts the rows of the data that
-    #: have no id.
+    rejected: list[RejectedRow]
     summary: dict[str, Any]
-    _data: Any = None
-    _added: Optional[dict[str, list[Any]]] = None
+    _data: Any = field(init=False, default=None)
+    _added: Optional[dict[str, list[Any]]] = field(init=False, default=None)
+
+    @classmethod
+    def _of_data(cls: type[_D], data: Any, added: Optional[dict[str, list[Any]]], **fields: Any) -> _D:
+        """Returns a result with the data of the run, from which ``kept`` is made, and the fields that its rows get."""
+        result = cls(**fields)
+        vars(result).update(_data=data, _added=added)
+        return result
 
     @cached_property
     def kept(self) -> Any:
         """The kept rows, with the type of the data: a table, a frame, a data set or a list. They have the fields of
-        ``copies``, ``sources`` and ``weight``."""
+        ``copies``, ``sources`` and ``weight``.
+
+        They are taken from the data when this is first read, so do not change the data before."""
         kept = select(self._data, self.kept_rows)
         return with_added(kept, self._added) if self._added else kept
 
@@ -131,25 +152,28 @@ class Deduplicated:
         )
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pairs(ResultTable):
-    """The result of :func:`pairs`.
+    """The result of :func:`pairs`. Its fields:
+
+    - ``pairs``: a table of every pair, sorted by position: ``a``, ``b`` (ids, in the type of their column),
+      ``similarity`` (float64), ``a_source``, ``a_row``, ``b_source``, ``b_row``, ``form`` (the form of both documents, or
+      null), ``apart`` (with ``apart=True``: why they are kept apart, or null), ``a_position``, ``b_position``. A source is
+      ``data`` or ``against``. Rows (uint64) count from 1 within it, positions (int64) from 0. The others are strings.
+    - ``rejected``: a list of the rows that are not valid, as :class:`RejectedRow`.
+    - ``summary``: the summary of the run, a dictionary as ``lookalike pairs --json`` prints it; ``missing_ids`` counts
+      the rows of the data that have no id.
 
     >>> import lookalike as la
     >>> found = la.pairs(["the ferry leaves at seven", "the ferry leaves at eight", None], threshold=0.5)
     >>> found
     <Pairs: 1 pair of 2 documents, 1 row rejected>
     >>> found.rejected
-    [(2, 'the field `text` is null, not a string')]
+    [RejectedRow(position=2, reason='the field `text` is null, not a string')]
     """
 
-    #: A table ``a, b, similarity, a_source, a_row, b_source, b_row, a_position, b_position``, sorted by position.
-    #: Rows count from 1 within ``data`` or ``against``, positions from 0.
     pairs: pa.Table
-    #: Rows that are not valid: pairs of a position, from 0, and a reason. Messages count rows from 1.
-    rejected: list[tuple[int, str]]
-    #: Summary of the run, as ``lookalike pairs --json`` prints it; ``missing_ids`` counts the rows of the data that
-    #: have no id.
+    rejected: list[RejectedRow]
     summary: dict[str, Any]
 
     def to_arrow(self) -> pa.Table:
@@ -173,7 +197,7 @@ class Pairs(ResultTable):
         )
 
 
-def _rejected_html(rejected: list[tuple[int, str]]) -> str:
+def _rejected_html(rejected: list[RejectedRow]) -> str:
     return _notebook.table(["rejected row", "reason"], rejected[:_SHOWN_ROWS])
 
 
@@ -282,7 +306,9 @@ def dedup(
     fields = _added_names(members)
     data = make_rereadable(read_source(data, source))
     refuse_added(data, fields)
-    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
+    counted_field = members["sources"][0] if members["sources"] else None
+    used = fields_of_settings(options["keep"], within, time, counted_field)
+    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict, used)
     with teller(progress) as report_progress, with_remedies(data):
         found = _engine.dedup(inputs.data, inputs.against, options, components, members, report_progress)
     added = None
@@ -296,14 +322,14 @@ def dedup(
     removed = located(found["removed"], [("id", ""), ("kept", "kept_")], inputs.ids)
     clusters = located(found["clusters"], [("id", "")], inputs.ids)
     engine_ids = found["clusters"]["id"]
-    return Deduplicated(
-        _added=added,
+    return Deduplicated._of_data(
+        data,
+        added,
         kept_rows=found["kept"],
         removed=name_by_ids(removed, ["cluster"], engine_ids, clusters["id"]),
         clusters=name_by_ids(clusters, ["cluster", "representative", "component"], engine_ids, clusters["id"]),
-        rejected=found["rejected"],
+        rejected=rejected_rows(found["rejected"]),
         summary=inputs.counted_summary(found["summary"]),
-        _data=data,
     )
 
 
@@ -360,12 +386,12 @@ def pairs(
     listed_copies = _name_listed_copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
     arguments.truth("apart", apart)
     data = read_source(data, source)
-    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
+    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict, [within, time])
     with teller(progress) as report_progress, with_remedies(data):
         found = _engine.pairs(inputs.data, inputs.against, options, listed_copies, apart, report_progress)
     return Pairs(
         pairs=located(found["pairs"], [("a", "a_"), ("b", "b_")], inputs.ids),
-        rejected=found["rejected"],
+        rejected=rejected_rows(found["rejected"]),
         summary=inputs.counted_summary(found["summary"]),
     )
 
@@ -401,7 +427,7 @@ def learn_forms(
     """
     options = _run_options(text=text, recipe=recipe, threshold=threshold, within=within, strict=strict, threads=threads)
     data = read_source(data, source)
-    inputs = _Inputs(data, None, options["reading"]["text"], None, None, strict)
+    inputs = _Inputs(data, None, options["reading"]["text"], None, None, strict, [within])
     with teller(progress) as report_progress, with_remedies(data):
         summary = _engine.learn_forms(inputs.data, options, os.fspath(path), report_progress)
     learned: dict[str, Any] = json.loads(summary)
@@ -419,13 +445,19 @@ class _Inputs:
         id: IdField,
         features: Features,
         strict: bool,
+        fields: Iterable[Optional[str]] = (),
     ) -> None:
+        used = [field for field in (*fields, features) if isinstance(field, str)]
         self.against = None
         self.ids: dict[str, IdColumn] = {}
         if against is not None:
-            stream = with_features(stream_of(against, names, "against"), names, features)
+            stream = stream_of(against, names, "against")
+            refuse_repeated(stream, used, "against")
+            stream = with_features(stream, names, features)
             self.against, self.ids["against"] = named_ids(stream, id, "against", strict)
-        stream = with_features(stream_of(data, names), names, features)
+        stream = stream_of(data, names)
+        refuse_repeated(stream, used, "data")
+        stream = with_features(stream, names, features)
         self.data, self.ids["data"] = named_ids(stream, id, "data", strict)
 
     def counted_summary(self, summary_json: str) -> dict[str, Any]:
@@ -479,7 +511,7 @@ def member_settings(
     drop_all = {True: 2, False: None}[drop_all] if isinstance(drop_all, bool) else arguments.whole("drop_all", drop_all, 2)
     if keep_count is not None and drop_all is not None:
         raise SettingError("keep_count keeps documents of each cluster and drop_all keeps none: give only one of them")
-    field, named, name = (arguments.word("sources", sources) or "").rpartition("=")
+    field, named, name = (arguments.word("sources", sources, '"FIELD" or "FIELD=NAME"') or "").rpartition("=")
     if sources is not None and (not name or bool(named) and not field):
         arguments.refuse("sources", sources, '"FIELD" or "FIELD=NAME"')
     if isinstance(weight_by, Mapping):
@@ -488,15 +520,15 @@ def member_settings(
         except (TypeError, ValueError):
             arguments.refuse("weight_by", weight_by, "numbers of copies with their weights")
     else:
-        weight_by = arguments.choice_or_path("weight_by", weight_by, '"log", "sqrt", a dictionary or the path of a table')
+        weight_by = arguments.choice_or_path("weight_by", weight_by, ("log", "sqrt"), _WEIGHTS)
     return {
         "keep_count": keep_count,
         "drop_all": drop_all,
-        "copies": arguments.word("copies", copies),
+        "copies": arguments.word("copies", copies, 'the name of the added field, such as "copies"'),
         "sources": None if sources is None else (field, name) if named else (name, "sources"),
         "most_sources": arguments.given_whole("most_sources", most_sources, 1, 1000),
-        "weight": arguments.word("weight", weight),
-        "weight_by": arguments.needed("weight_by", weight_by, '"log", "sqrt", a dictionary or the path of a table'),
+        "weight": arguments.word("weight", weight, 'the name of the added field, such as "weight"'),
+        "weight_by": arguments.needed("weight_by", weight_by, _WEIGHTS),
     }
 
 
@@ -516,10 +548,10 @@ def _run_options(
     do not have."""
     return {
         "recipe": recipe_of(recipe),
-        "forms": arguments.choice_or_path("forms", forms, '"learn", "off" or the path of a table'),
+        "forms": arguments.choice_or_path("forms", forms, ("learn", "off"), '"learn", "off" or the path of a table'),
         "rule": arguments.rule(method, threshold, distance, candidates, sentences, verify, unit),
         "reading": arguments.reading(text, id, _FEATURES if callable(features) else features),
-        "keep": arguments.word("keep", keep),
+        "keep": arguments.word("keep", keep, "first, last, longest, max:FIELD or min:FIELD"),
         "within": arguments.word("within", within),
         "window": window_of(window),
         "time": arguments.word("time", time),
@@ -536,5 +568,5 @@ def window_of(window: Any) -> Union[str, float, None]:
     if isinstance(window, str):
         return window
     if isinstance(window, bool) or not isinstance(window, (numbers.Real, type(None))):
-        arguments.refuse("window", window, 'a text such as "2d", seconds or a timedelta')
+        arguments.refuse_type("window", window, 'a text such as "2d", seconds or a timedelta')
     return window  # type: ignore[return-value]

@@ -9,9 +9,11 @@ import numpy as np
 from . import _arguments as arguments
 from . import _engine
 from ._data import few_texts_of
+from ._keywords import suggest_keywords
 from ._recipe import RecipeLike, recipe_of
 
 
+@suggest_keywords
 def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> np.ndarray:
     """Returns the SimHash fingerprint of each text as an array of uint64.
 
@@ -27,6 +29,7 @@ def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int
     return _masked(words[:, 0] if words.shape[1] == 1 else words, missing)
 
 
+@suggest_keywords
 def minhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> np.ndarray:
     """Returns the MinHash signature of each text as a row of uint32, one for each slot of the recipe.
 

@@ -7,10 +7,13 @@ import json
 import numbers
 from typing import Any, Iterable, Mapping, Optional, Union
 
+import numpy as np
+
 from . import _arguments as arguments
 from . import _engine
 from ._choices import Candidates, Measure, Method, Unit
-from ._errors import InputError
+from ._data import is_missing
+from ._errors import InputError, as_missing_file
 from ._files import FilePath
 from ._keywords import suggest_keywords
 from ._recipe import Recipe, RecipeLike, recipe_of
@@ -22,8 +25,8 @@ class Stream(_engine.StreamBase):
     """Checks documents one after another and keeps those that are new, as a collection of the service does.
 
     A document is kept if no kept one before it, within the ``window``, matches it; matches are verified. The other
-    arguments are those of :func:`dedup`. A stream learns no forms; a table of forms is a part of its ``recipe``. Times are seconds since 1970 or datetimes, of which those without a zone are
-    UTC; a document without a time has that of the clock. The window moves with the newest time of a document, which is
+    arguments are those of :func:`dedup`. A stream learns no forms; a table of forms is a part of its ``recipe``. Times are
+    seconds since 1970, or datetimes, also those of NumPy, of which those without a zone are UTC; a document without a time has that of the clock. The window moves with the newest time of a document, which is
     held back to the clock plus ``skew`` seconds. With ``refresh``, a duplicate renews the window of its original. With
     ``window_documents`` in place of ``window``, a document is compared with the kept ones among so many before it.
 
@@ -67,12 +70,12 @@ class Stream(_engine.StreamBase):
         made._settings = {"window": span, "window_documents": documents, "skew": skew, "refresh": refresh, **rule}
         return made
 
-    #: The recipe of the documents.
     recipe: Recipe
     _settings: dict[str, Any]
 
     def insert(self, text: str, id: Union[int, str, None] = None, time: Any = None) -> _engine.StreamVerdict:
         """Checks a document and inserts it, in one atomic step. Without an id its id is its seq."""
+        time = _checked_time(id, time)
         try:
             return super().insert(text, id, time)
         except TypeError:
@@ -81,6 +84,7 @@ class Stream(_engine.StreamBase):
 
     def query(self, text: str, id: Union[int, str, None] = None, time: Any = None) -> _engine.StreamVerdict:
         """Checks a document without inserting it."""
+        time = _checked_time(id, time)
         try:
             return super().query(text, id, time)
         except TypeError:
@@ -95,7 +99,7 @@ class Stream(_engine.StreamBase):
         All documents are checked before the first one is inserted.
         """
         if isinstance(documents, (str, bytes, Mapping)):
-            arguments.refuse("documents", documents, "a list of texts or of dictionaries; insert takes a single text")
+            arguments.refuse_type("documents", documents, "a list of texts or of dictionaries; insert takes a single text")
         fields = [_fields_of(one, f"documents[{position}]") for position, one in enumerate(documents)]
         return [self.insert(*document) for document in fields]
 
@@ -106,7 +110,8 @@ class Stream(_engine.StreamBase):
     @classmethod
     def open(cls, path: FilePath) -> "Stream":
         """Reads a stream that :meth:`save` wrote. It decides on further documents as the saved one does."""
-        told, rows, following = _engine.read_saved_stream(path)
+        with as_missing_file(path):
+            told, rows, following = _engine.read_saved_stream(path)
         settings = json.loads(told)
         return _restored(cls, {**settings, "recipe": Recipe(settings["recipe"])}, rows, following)
 
@@ -140,11 +145,18 @@ def _check_document(text: Any, id: Any, time: Any, place: str = "") -> None:
     """Refuses a text, an id or a time of a wrong type."""
     if not isinstance(text, str):
         arguments.refuse_type(f"{place}text", text, "a string")
-    is_number = isinstance(id, numbers.Integral) and -(2**63) <= int(id) < 2**63
+    is_number = isinstance(id, numbers.Integral) and not isinstance(id, bool) and -(2**63) <= int(id) < 2**63
     if not (id is None or isinstance(id, str) or is_number):
         arguments.refuse_type(f"{place}id", id, "a string, for example with str(id), or a whole number of 64 bits")
-    if not (time is None or isinstance(time, numbers.Real)):
+    if not (time is None or type(time) in (int, float)):
         seconds_of(time, f"{place}time")
+
+
+def _checked_time(id: Any, time: Any) -> Any:
+    """Returns a time that the engine takes, and refuses an id that is True or False."""
+    if isinstance(id, (bool, np.bool_)):
+        _check_document("", bool(id), None)
+    return time if time is None or type(time) in (int, float) else seconds_of(time)
 
 
 def _refuse_truth(self: _engine.StreamVerdict) -> bool:
@@ -162,9 +174,15 @@ def _restored(cls: type[Stream], settings: dict[str, Any], rows: Any, following:
 
 
 def seconds_of(time: Any, name: str = "time") -> float:
-    """Returns the seconds since 1970 of a datetime; one without a zone is UTC."""
+    """Returns the seconds since 1970 of a number or a datetime; one without a zone is UTC."""
+    if isinstance(time, np.datetime64) and not np.isnat(time):
+        return float(time.astype("datetime64[us]").astype(np.int64)) / 1e6
+    if isinstance(time, numbers.Real) and not isinstance(time, bool):
+        return float(time)
+    if isinstance(time, np.datetime64) or is_missing(time):
+        arguments.refuse(name, time, "seconds since 1970, a datetime, or None for the time of the clock")
     if not isinstance(time, datetime.datetime):
-        arguments.refuse(name, time, "seconds since 1970, or a datetime")
+        arguments.refuse_type(name, time, "seconds since 1970, or a datetime")
     if time.tzinfo is None:
         time = time.replace(tzinfo=datetime.timezone.utc)
     return float(time.timestamp())

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 from . import _arguments as arguments
 from . import _engine, _notebook
 from ._choices import Candidates, IdField, Measure, Method, Unit
-from ._data import Names, stream_of
-from ._errors import InputError
+from ._data import Names, refuse_repeated, stream_of
+from ._errors import ArgumentTypeError, InputError
+from ._keywords import suggest_keywords
+from ._messages import with_remedies
 from ._recipe import RecipeLike, recipe_of
 from ._result_tables import ResultTable
 
@@ -47,9 +49,16 @@ class Feature(NamedTuple):
     hash: int
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class RecipeSteps:
     """The steps of a recipe for one text, from normalisation to sketches.
+
+    - ``state``: text state: fingerprintable, too_short (fewer tokens than an n-gram needs), symbols_only (no tokens) or
+      empty.
+    - ``normalized``: the cleaned text, and ``tokens``: its tokens.
+    - ``features``: distinct features as :class:`Feature`, the heaviest first.
+    - ``sums``: sum of the votes for every bit of the fingerprint, the highest bit first.
+    - ``fingerprint``: a whole number, and ``signature``: a list of whole numbers; None for a text without one.
 
     >>> import lookalike as la
     >>> steps = la.compare("The FERRY leaves.", "a bridge").a
@@ -57,26 +66,26 @@ class RecipeSteps:
     ('fingerprintable', 'the ferry leaves', ['the', 'ferry', 'leaves'])
     """
 
-    #: Text state: fingerprintable, too_short (fewer tokens than an n-gram needs), symbols_only (no tokens) or empty.
     state: str
     normalized: str
     tokens: list[str]
-    #: Distinct features, the heaviest first.
     features: list[Feature]
-    #: Sum of the votes for every bit of the fingerprint, the highest bit first.
     sums: list[float]
     fingerprint: Optional[int]
     signature: Optional[list[int]]
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison(ResultTable):
     """The result of :func:`compare`.
 
-    ``match`` is True if a run takes the texts for near-duplicates, which is also the truth value; ``method`` is the route by which it
-    finds them, ``similarity`` their similarity by the measure and ``why`` the reason in words.
-    ``distance`` is the number of bits in which their fingerprints differ. ``figures`` has every similarity
-    by its name; ``a`` and ``b`` are the steps of both texts.
+    - ``match``: True if a run takes the texts for near-duplicates, which is also the truth value.
+    - ``method``: the route by which a run finds them, or None.
+    - ``similarity``: their similarity by the measure, from 0 to 1, or None if it is undefined.
+    - ``why``: the reason in words.
+    - ``distance``: number of bits in which their fingerprints differ, or None without fingerprints.
+    - ``figures``: a dictionary of every similarity by its name, such as ``"Jaccard"``, as :class:`MeasuredValue`.
+    - ``a``, ``b``: the steps of both texts, as :class:`RecipeSteps`.
 
     >>> import lookalike as la
     >>> found = la.compare("the ferry leaves at seven", "the ferry leaves at eight", threshold=0.6)
@@ -125,6 +134,7 @@ def _steps(told: dict[str, Any]) -> RecipeSteps:
     return RecipeSteps(**{**told, "features": [Feature(*feature) for feature in told["features"]]})
 
 
+@suggest_keywords
 def compare(
     a: str,
     b: str,
@@ -153,7 +163,7 @@ def compare(
 
 def text_of(name: str, text: Any) -> str:
     if not isinstance(text, str):
-        raise InputError(f"{name} is of the type {type(text).__name__}: give a string")
+        raise ArgumentTypeError(f"{name} is of the type {type(text).__name__}: give a string")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -161,6 +171,7 @@ def text_of(name: str, text: Any) -> str:
     return text
 
 
+@suggest_keywords
 def segment(
     data: Any,
     *,
@@ -182,8 +193,10 @@ def segment(
     """
     reading = arguments.reading(text, id)
     stream = stream_of(data, reading["text"])
+    refuse_repeated(stream, [] if id is False else ["id" if id is None else id], "data")
     arguments.truth("weights", weights)
-    return _engine.segment(stream, recipe_of(recipe), reading, weights, arguments.threads(threads))
+    with with_remedies(data):
+        return _engine.segment(stream, recipe_of(recipe), reading, bool(weights), arguments.threads(threads))
 
 
 #: Former names, under which pickles of the version before have these classes.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Iterator, Mapping, Optional, Union
 
@@ -80,13 +80,13 @@ def dedup(
     return _run.dedup(ds, text=text, id=id, **settings)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StreamedDeduplicated(Deduplicated):
     """A result whose kept rows are read again from the stream of which it was made."""
 
-    _checksums: Any = None
-    _rows_of_splits: Any = None
-    _names: tuple[str, ...] = ()
+    _checksums: Any = field(init=False, default=None)
+    _rows_of_splits: Any = field(init=False, default=None)
+    _names: tuple[str, ...] = field(init=False, default=())
 
     @cached_property
     def kept(self) -> Any:
@@ -138,7 +138,7 @@ class _KeptRows:
 
 def _dedup_stream(
     ds: Any, text: Names, id: IdField, scratch: Optional[FilePath], settings: dict[str, Any]
-) -> Deduplicated:
+) -> StreamedDeduplicated:
     names = arguments.reading(text, id)["text"]
     options = {"text": text, "id": id, **settings}
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=scratch) as folder:
@@ -146,12 +146,14 @@ def _dedup_stream(
         checksums = {name: reading.copy(split) for name, split in _splits_of(ds).items()}
         table = reading.spool.read()
         result = _run.dedup([] if table is None else table, **options)
-    return StreamedDeduplicated(
-        **{**vars(result), "_data": ds},
+    public = {one.name: getattr(result, one.name) for one in fields(result) if one.init}
+    streamed = StreamedDeduplicated._of_data(ds, result._added, **public)
+    vars(streamed).update(
         _checksums=np.concatenate([*checksums.values(), np.empty(0, np.uint32)]),
         _rows_of_splits={name: len(rows) for name, rows in checksums.items()},
         _names=tuple(names),
     )
+    return streamed
 
 
 class _FirstReading:

@@ -6,10 +6,13 @@ True
 """
 
 from ._errors import (
+    ArgumentTypeError,
     BadRowError,
     InputError,
     LimitError,
     LookalikeError,
+    MissingFileError,
+    MissingRecipeError,
     OutputError,
     RecipeError,
     ServiceError,
@@ -17,10 +20,13 @@ from ._errors import (
 )
 
 __all__ = [
+    "ArgumentTypeError",
     "BadRowError",
     "InputError",
     "LimitError",
     "LookalikeError",
+    "MissingFileError",
+    "MissingRecipeError",
     "OutputError",
     "RecipeError",
     "ServiceError",

@@ -30,6 +30,9 @@ class LookalikeAccessor(FrameAccessor):
     def _column(self, values: np.ndarray) -> Any:
         return pd.Series(values, index=self._rows.index)
 
+    def _nullable_column(self, values: np.ndarray, missing: np.ndarray) -> Any:
+        return _nullable_series(self._rows, values, missing)
+
 
 @register_series_accessor("lookalike")
 class LookalikeSeriesAccessor(SeriesAccessor):
@@ -37,3 +40,10 @@ class LookalikeSeriesAccessor(SeriesAccessor):
 
     def _column(self, values: np.ndarray) -> Any:
         return pd.Series(values, index=self._rows.index)
+
+    def _nullable_column(self, values: np.ndarray, missing: np.ndarray) -> Any:
+        return _nullable_series(self._rows, values, missing)
+
+
+def _nullable_series(rows: Any, values: np.ndarray, missing: np.ndarray) -> Any:
+    return pd.Series(pd.arrays.IntegerArray(values, missing), index=rows.index, name="simhash")

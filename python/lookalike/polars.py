@@ -32,6 +32,9 @@ class LookalikeNamespace(FrameAccessor):
     def _column(self, values: np.ndarray) -> Any:
         return pl.Series("is_duplicate", values)
 
+    def _nullable_column(self, values: np.ndarray, missing: np.ndarray) -> Any:
+        return _nullable_series(values, missing)
+
 
 @register_lazyframe_namespace("lookalike")
 class LookalikeLazyNamespace(LookalikeNamespace):
@@ -51,3 +54,11 @@ class LookalikeSeriesNamespace(SeriesAccessor):
 
     def _column(self, values: np.ndarray) -> Any:
         return pl.Series("is_duplicate", values)
+
+    def _nullable_column(self, values: np.ndarray, missing: np.ndarray) -> Any:
+        return _nullable_series(values, missing)
+
+
+def _nullable_series(values: np.ndarray, missing: np.ndarray) -> Any:
+    column = pl.Series("simhash", values)
+    return column.set(pl.Series(missing), None)

@@ -9,13 +9,14 @@ describes the steps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from . import _arguments as arguments
 from . import _audit_steps, _engine, _steps
 from ._copy_fields import CopyFields, refuse_one_machine
 from ._errors import InputError, SettingError
 from ._files import FilePath
+from ._keywords import advise_argument
 from ._recipe import RecipeLike, recipe_of
 from ._run import WeightBy
 from ._steps import Job, Step
@@ -135,7 +136,7 @@ def dedup(
     import ray
 
     refuse_one_machine(settings, "Ray")
-    _refuse_unknown("dedup", settings)
+    _refuse_unknown(dedup, settings)
     there = ds.schema()
     fields = CopyFields.of(copies, weight, weight_by, () if there is None else there.names, against is not None)
     job = Job.of(recipe, keep, id, within=within is not None, against=against is not None, forms=forms, **settings)
@@ -188,7 +189,7 @@ def pairs(
     >>> lar.pairs(data, threshold=0.5).to_pylist()
     [{'a': '0', 'b': '2', 'similarity': 0.6}]
     """
-    _refuse_unknown("pairs", settings)
+    _refuse_unknown(pairs, settings)
     job = Job.of(recipe, None, id, within=within is not None, against=against is not None, forms=forms, **settings)
     source = _documents(ds, {"id": id, "text": text, "part": within}, against)
     return _table_of(_settled(job, source, _sketched(job, source), _PAIRS), _PAIRS)
@@ -224,12 +225,13 @@ def _with_copies(rows: "pa.Table", id: str, fields: CopyFields, counted: "pa.Tab
     return rows
 
 
-def _refuse_unknown(function: str, settings: dict[str, Any]) -> None:
+def _refuse_unknown(function: Callable[..., Any], settings: dict[str, Any]) -> None:
     unknown = sorted(set(settings) - set(_steps.RULE))
     if unknown:
-        known = ", ".join(_steps.RULE)
+        advice = advise_argument(unknown[0], function, _steps.RULE) or ": leave it out"
         raise SettingError(
-            f"lookalike.ray.{function} has no argument {unknown[0]}: leave it out; the match options are {known}"
+            f"lookalike.ray.{function.__name__} has no argument {unknown[0]}{advice}; the match options are "
+            f"{', '.join(_steps.RULE)}"
         )
 
 

@@ -12,6 +12,7 @@ from ._hamming import HammingMatches, SignatureMatches
 from ._labelled import TuningResult
 from ._passages import PassagePlace, Passages, SharedPassage, SharedPassages
 from ._presets import Preset
+from ._result_tables import RejectedRow
 from ._run import Deduplicated, Pairs
 from ._texts import Comparison, Feature, MeasuredValue, RecipeSteps
 
@@ -27,6 +28,7 @@ __all__ = [
     "Passages",
     "Preset",
     "RecipeSteps",
+    "RejectedRow",
     "SharedPassage",
     "SharedPassages",
     "SignatureMatches",

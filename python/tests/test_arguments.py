@@ -38,7 +38,7 @@ TABLE = pa.table({"text": TEXTS, "id": ["a", "b", "c"], "at": [1, 2, 3]})
         ({"sentences": -1, "method": "sentences"}, "sentences is -1: give a whole number"),
         ({"recipe": 3}, "the recipe is 3: give a name, a file, TOML or a dictionary"),
         ({"recipe": None}, "the recipe is None"),
-        ({"keep": 3}, "keep is 3: give a string"),
+        ({"keep": 3}, "keep is 3: give first, last, longest, max:FIELD or min:FIELD"),
         ({"within": 3}, "within is 3: give a string"),
         ({"window": [], "time": "at"}, 'window is []: give a text such as "2d"'),
         ({"window": True, "time": "at"}, "window is True"),
@@ -52,7 +52,7 @@ TABLE = pa.table({"text": TEXTS, "id": ["a", "b", "c"], "at": [1, 2, 3]})
         ({"progress": 3}, "progress is 3: give True, False, or a function"),
         ({"features": 3}, "features is 3: give a string"),
         ({"method": "x" * 100}, "method is 'xxx"),
-        ({"keep": ["first"] * 100}, "keep is of the type list: give a string"),
+        ({"keep": ["first"] * 100}, "keep is of the type list: give first, last, longest, max:FIELD or min:FIELD"),
     ],
 )
 def test_dedup(arguments, said):

@@ -1,6 +1,7 @@
 """The client, against a running service."""
 
 import doctest
+import errno
 import importlib
 import json
 import pathlib
@@ -330,3 +331,12 @@ def test_examples_of_the_client(service):
                 example.source = example.source.replace("http://127.0.0.1:7600", service.url)
             runner.run(test)
     assert runner.failures == 0 and runner.tries > 10
+
+
+def test_a_lost_connection_names_its_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    with pytest.raises(ConnectionRefusedError, match=address) as lost:
+        la.Client(address, retries=0).collections()
+    assert lost.value.errno == errno.ECONNREFUSED and str(lost.value).count("Errno") == 1

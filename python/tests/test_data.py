@@ -6,6 +6,7 @@ import pytest
 
 import lookalike as la
 
+TEXTS = ["the ferry leaves at seven", "The ferry leaves at seven!", "a bridge"]
 ROWS = {"id": ["a", "b", "c", "d"], "text": ["hello world again", "HELLO, world again", "bye bye", "渡船七点离开"]}
 
 
@@ -265,3 +266,79 @@ def test_many_texts_by_many_threads():
     for count in (1, 63, 64, 65):
         assert (la.minhash(texts[:count]) == one[:count]).all()
     assert (la.minhash([texts[7], "the ferry " * 10_000])[0] == one[7]).all()
+
+
+@pytest.mark.parametrize("call", [la.dedup, la.pairs, la.passages])
+def test_rows_without_columns_are_refused(call):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"text": TEXTS})
+    for rows in (frame.set_index("text"), pd.DataFrame(index=[1, 2, 3])):
+        with pytest.raises(la.InputError, match=r"data has \d rows? and no columns: use `frame.reset_index\(\)`"):
+            call(rows)
+    with pytest.raises(la.InputError, match="data has 1 row and no columns: give a table"):
+        call(pa.table({"a": [1]}).select([]))
+    with pytest.raises(la.InputError, match="against has 3 rows and no columns"):
+        la.dedup(TEXTS, against=pd.DataFrame(index=[1, 2, 3]))
+
+
+def test_repeated_columns_are_refused_where_they_are_used():
+    pd = pytest.importorskip("pandas")
+    numbers = list(range(len(TEXTS)))
+    frame = pd.DataFrame({"text": TEXTS, "a": numbers, "b": numbers})
+
+    def named(*names):
+        renamed = frame.set_axis(list(names), axis=1)
+        return renamed, pa.Table.from_arrays([pa.array(renamed.iloc[:, at]) for at in range(3)], names=list(names))
+
+    for data in named("id", "text", "text"):
+        with pytest.raises(la.InputError, match="data has the column `text` twice: rename one of them"):
+            la.dedup(data)
+    for data in named("text", "id", "id"):
+        for call in (la.dedup, la.pairs, la.passages, la.segment):
+            with pytest.raises(la.InputError, match="data has the column `id` twice"):
+                call(data)
+        with pytest.raises(la.InputError, match="against has the column `id` twice"):
+            la.dedup(TEXTS, against=data)
+        assert len(la.dedup(data, id=False).kept) == 2
+    for data in named("text", "w", "w"):
+        for options in ({"within": "w"}, {"keep": "first,max:w"}, {"sources": "w"}, {"time": "w", "window": "2d"}, {"features": "w"}):
+            with pytest.raises(la.InputError, match="data has the column `w` twice"):
+                la.dedup(data, **options)
+        with pytest.raises(la.InputError, match="data has the column `w` twice"):
+            la.passages(data, within="w")
+        assert len(la.dedup(data).kept) == 2
+
+
+def test_subclasses_of_frames_and_columns_keep_their_type():
+    pd = pytest.importorskip("pandas")
+
+    class Mixin:
+        __module__ = "elsewhere"
+
+    class Places(Mixin, pd.DataFrame):
+        __module__ = "elsewhere"
+
+        @property
+        def _constructor(self):
+            return Places
+
+    class Place(pd.Series):
+        __module__ = "elsewhere"
+
+        @property
+        def _constructor(self):
+            return Place
+
+    index = list(range(7, 7 + len(TEXTS)))
+    places, column = Places({"text": TEXTS}, index=index), Place(TEXTS, index=index)
+    rows = la.dedup(TEXTS).kept_rows.tolist()
+    for data, kind in ((places, Places), (column, Place)):
+        kept = la.dedup(data).kept
+        assert type(kept) is kind and kept.index.tolist() == [index[row] for row in rows]
+    assert la.dedup(places, copies="copies").kept.columns.tolist() == ["text", "copies"]
+    pl = pytest.importorskip("polars")
+
+    class Frame(pl.DataFrame):
+        __module__ = "elsewhere"
+
+    assert la.dedup(Frame({"text": TEXTS})).kept["text"].to_list() == [TEXTS[row] for row in rows]

@@ -281,3 +281,13 @@ def test_rejected_rows_of_benchmarks_name_no_temporary_file():
     quiz = [*LIGHTS, {"question": " ", "choices": ["a", "b"], "answer": 0}]
     told = la.decontaminate(["a"], {"quiz": quiz}).summary["benchmarks"][0]
     assert told["rejected_rows"] == [{"place": "quiz.jsonl:4", "reason": "the question is empty"}]
+
+
+def test_texts_in_place_of_benchmarks_are_refused_by_name(tmp_path):
+    texts = ["the ferry leaves at seven", "a bridge", "a tower", "a school"]
+    with pytest.raises(la.InputError, match="benchmarks: there is none of the files 'the ferry leaves at seven', .*, …: give paths"):
+        la.decontaminate(texts, texts)
+    with pytest.raises(la.InputError, match="benchmarks: there is no file 'nowhere.jsonl'"):
+        la.decontaminate(texts, "nowhere.jsonl")
+    (tmp_path / "quiz.jsonl").write_text('{"question": "which ferry leaves at seven in the morning?", "answer": "7"}\n')
+    assert la.decontaminate(texts, str(tmp_path / "q*.jsonl")).summary["items"] == 1

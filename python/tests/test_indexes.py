@@ -64,7 +64,7 @@ def test_hamming_index_ids():
     with pytest.raises(la.SettingError, match="the index already has the id 11"):
         index.add([3, 4], ids=[12, 11])
     assert len(index) == 2
-    with pytest.raises(la.SettingError, match="the index already has the id 5"):
+    with pytest.raises(la.SettingError, match="ids repeats 5: give each id once"):
         index.add([3, 4], ids=[5, 5])
     with pytest.raises(la.SettingError, match="2 codes and 1 id were given"):
         index.add([3, 4], ids=[5])
@@ -186,7 +186,10 @@ def test_interrupt_ends_a_search():
     bands = la.LshIndex()
     alike = np.zeros((5000, 128), dtype=np.uint32)
     bands.add(alike)
-    assert stopped(0.2, lambda: bands.search(alike, least=2)) < 10
+    # They share all bands but the last one with all signatures, and none has all slots of another.
+    nearly = alike.copy()
+    nearly[:, -1] = 1
+    assert stopped(0.2, lambda: bands.search(nearly, least=1)) < 10
 
 
 @pytest.mark.parametrize("bits", [64, 128])
@@ -224,7 +227,7 @@ def test_one_repeated_id_refuses_all():
     ):
         index.add(rows[:1], ids=[999])
         for ids in (range(1000), [*range(998), 0, 998]):
-            with pytest.raises(la.SettingError, match="the index already has the id"):
+            with pytest.raises(la.SettingError, match="the index already has the id 999|ids repeats 0: give each id once"):
                 index.add(rows, ids=ids)
         assert len(index) == 1 and 0 not in index
     codes = np.zeros(1000, dtype=np.uint64)
@@ -273,7 +276,7 @@ def test_empty_input_can_be_added_and_searched():
         assert len(index) == 0 and index.search([]).id.tolist() == []
 
 
-@pytest.mark.parametrize("least", [None, float("nan"), -0.1])
+@pytest.mark.parametrize("least", [None, float("nan"), -0.1, 2, 1.01])
 def test_invalid_least_share_is_refused(least):
     with pytest.raises(la.SettingError, match="least is .*: give a share from 0 to 1"):
         la.LshIndex().search(la.minhash(["the ferry leaves at seven"]), least=least)
@@ -295,3 +298,17 @@ def test_removal_keeps_the_other_signatures():
     index.add(signatures[gone[:10]], ids=gone[:10])
     found = index.search(signatures[:20])
     assert found.id.tolist() == found.query.tolist() == [*range(13), 15]
+
+
+def test_matches_are_true_where_there_are_some_and_count_them():
+    index, bands = la.HammingIndex(distance=0), la.LshIndex()
+    signatures = la.minhash(["the ferry leaves at seven", "a bridge over the river"])
+    index.add([5, 5], ids=[1, 2])
+    bands.add(signatures[:1])
+    for found, missed in ((index.search([5]), index.search([6])), (bands.search(signatures[:1]), bands.search(signatures[1:]))):
+        assert found and len(found) == len(found.id) > 0
+        assert not missed and len(missed) == 0
+        assert found != missed and found == found and len({found, missed}) == 2
+        assert found.to_pandas().columns.tolist() == list(found.to_polars().columns)
+        with pytest.raises(AttributeError):
+            found.id = missed.id

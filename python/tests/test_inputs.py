@@ -131,7 +131,7 @@ def test_frames_have_the_calls_of_the_package():
         assert list(calls.is_duplicate()) == [False, False, True]
         assert list(calls.unique()["text"]) == KEPT and type(calls.unique()) is type(frame)
         assert calls.pairs().pairs.num_rows == 1
-        assert calls.simhash()[0] == calls.simhash()[2] and calls.minhash().shape == (3, 128)
+        assert list(calls.simhash())[0] == list(calls.simhash())[2] and calls.minhash().shape == (3, 128)
 
 
 def test_transformer_is_one_of_scikit_learn():

@@ -116,7 +116,7 @@ def test_shortest_length_is_inclusive():
     [
         (lambda: la.passages(SOURCE), "b is of the type NoneType: give a string"),
         (lambda: la.passages(SOURCE, b"x"), "b is of the type bytes: give a string"),
-        (lambda: la.passages([SOURCE], "x"), "a is of the type list: give a string"),
+        (lambda: la.passages([SOURCE], "x"), "a is of the type list and b is 'x': give two strings"),
         (lambda: la.passages([SOURCE], [SOURCE]), "b is of the type list: give two strings, or a table"),
         (lambda: la.passages("a", "\ud800"), "b is not valid Unicode text"),
         (lambda: la.passages("a", "b", time="at"), "time is for tables, and has no effect on two texts"),

@@ -116,3 +116,14 @@ def test_truth_of_verdicts():
         with pytest.raises(TypeError, match="a verdict has no truth value: use its is_kept"):
             bool(stream.insert(TEXTS[0]))
     assert la.compare(TEXTS[0], TEXTS[1]) and not la.compare(TEXTS[0], TEXTS[2])
+
+
+def test_whole_numbers_beside_missing_ones_keep_their_values_in_pandas():
+    pytest.importorskip("pandas")
+    first, third = 2**60 + 1, 2**60 + 3
+    rows = {"id": [first, None, third], "text": ["the ferry leaves", "The ferry leaves!", "THE FERRY leaves"]}
+    frame = la.dedup(rows).to_pandas("clusters")
+    assert frame["id"].dtype == "Int64" and frame["id"].dropna().tolist() == [first, third]
+    assert frame["id"].isna().sum() == 1 and set(frame["cluster"]) == {first}
+    whole = la.dedup({**rows, "id": [first, 2**60 + 2, third]}).to_pandas()
+    assert whole["id"].dtype == "int64" and whole["id"].tolist() == [2**60 + 2, third]

@@ -1,6 +1,8 @@
 """Results: ids in their type, rows without an id, positions, and notebooks."""
 
 import dataclasses
+import inspect
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lookalike as la
+from lookalike import results
 
 TEXTS = ["the ferry leaves at seven", "The ferry leaves at seven!", "a bridge", "A bridge.", "the ferry leaves at six"]
 
@@ -87,3 +90,53 @@ def test_results_are_data_classes_that_notebooks_show():
     assert dataclasses.is_dataclass(compared) and "Jaccard" in compared._repr_html_()
     assert isinstance(la.dedup(["a"])._repr_html_(), str)
     assert result.kept_rows.dtype == np.int64
+
+
+def test_rejected_rows_have_names():
+    rows = ["the ferry leaves", None, "a bridge"]
+    quiz = [{"question": "which ferry leaves at seven in the morning?", "answer": "1907"}]
+    for result in (la.dedup(rows), la.pairs(rows), la.passages(rows), la.decontaminate(rows, quiz)):
+        (rejected,) = result.rejected
+        assert isinstance(rejected, results.RejectedRow) and rejected == (1, rejected.reason)
+        assert rejected.position == 1 and "null" in rejected.reason
+
+
+def test_a_bad_row_says_where_it_is():
+    with pytest.raises(la.BadRowError) as refused:
+        la.dedup(["the ferry", None], strict=True)
+    told = refused.value
+    assert (told.source, told.row, told.position, told.reason) == ("data", 2, 1, "the field `text` is null, not a string")
+    again = pickle.loads(pickle.dumps(told))
+    assert str(again) == str(told) and again.row == 2
+    with pytest.raises(la.BadRowError) as refused:
+        la.dedup(["the ferry"], against=["a", None], strict=True)
+    assert (refused.value.source, refused.value.row) == ("against", 2)
+    assert la.BadRowError("no place").row is None
+
+
+def test_results_cannot_be_changed():
+    result = la.dedup(["the ferry leaves", "The ferry leaves!"])
+    with pytest.raises(AttributeError):
+        result.kept_rows = []
+    assert list(inspect.signature(type(result)).parameters) == ["kept_rows", "removed", "clusters", "rejected", "summary"]
+    again = pickle.loads(pickle.dumps(result))
+    assert again.kept == result.kept == ["the ferry leaves"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        (results.Deduplicated, lambda: la.dedup(["a b c", "A b c"], components=True)),
+        (results.Pairs, lambda: la.pairs(["a b c", "A b c"], apart=True)),
+        (results.Passages, lambda: la.passages(["a b c d", "A b c d"], min_length=4)),
+        (results.Decontaminated, lambda: la.decontaminate(["a b c"], [{"question": "which ferry leaves first?", "answer": "7"}])),
+    ],
+)
+def test_docstrings_name_every_field_and_column(kind, make):
+    text, result = inspect.getdoc(kind), make()
+    for field in dataclasses.fields(kind):
+        if not field.name.startswith("_"):
+            assert f"``{field.name}``" in text
+            value = getattr(result, field.name)
+            for name in getattr(value, "column_names", ()):
+                assert f"``{name}``" in text, name

@@ -54,7 +54,7 @@ def test_recipes(tmp_path):
     for recipe, changes, said in (
         ("none", {}, "none"),
         ("default", {"ngram": 33}, "default with ngram=33: recipe 'default-1+': ngram is 33, but must be 1 to 32"),
-        ("default", {"simhash": {"bit": 3}}, "unknown field `bit`"),
+        ("default", {"simhash": {"bit": 3}}, "`simhash.bit`: a recipe has no such field"),
         (tmp_path / "no.toml", {}, "cannot read the recipe"),
         ("ngram = \n", {}, "the recipe: "),
     ):

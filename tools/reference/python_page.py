@@ -149,7 +149,8 @@ def write_name(module: Any, name: str) -> str:
     if isinstance(value, type) and issubclass(value, BaseException):
         base = value.__mro__[1].__name__
         parts.append(f"An error, a kind of `{base}`.\n\n")
-    else:
+    elif module is not lookalike.results:
+        # Results have no constructor for callers: the calls of the package make them.
         parts.append(f"```python\n{describe_signature(called, value)}\n```\n\n")
     parts.append(write_docstring(text) + "\n\n")
     if isinstance(value, type) and not issubclass(value, BaseException):

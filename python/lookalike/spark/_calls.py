@@ -12,6 +12,7 @@ from .._data import Names
 from .._decontaminate import CUTS, Benchmarks, ItemFields, refuse_nested_text
 from .._errors import SettingError
 from .._files import FilePath
+from .._keywords import advise_argument, suggest_keywords
 from .._passage_steps import PassageJob
 from .._recipe import RecipeLike, recipe_of
 from .._repeated_text_steps import RepeatedTextJob
@@ -104,7 +105,7 @@ def dedup(
 
     refuse_one_machine(unavailable, "Spark")
     for name in unavailable:
-        raise SettingError(f"dedup has no argument {name}")
+        raise SettingError(f"dedup has no argument {name}{advise_argument(name, dedup)}")
     _refuse_times(window, time)
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
@@ -170,7 +171,8 @@ def pairs(
     """
     unknown = set(settings) - set(_steps.RULE)
     if unknown:
-        raise SettingError(f"pairs has no argument {sorted(unknown)[0]}")
+        name = sorted(unknown)[0]
+        raise SettingError(f"pairs has no argument {name}{advise_argument(name, pairs, _steps.RULE)}")
     job = Job.of(
         recipe, None, id, within=within is not None, against=against is not None, features=features is not None,
         forms=forms, **settings,
@@ -180,6 +182,7 @@ def pairs(
     return DedupRun(df, columns, job, checkpoint, limits, against).pairs()
 
 
+@suggest_keywords
 def passages(
     df: "DataFrame",
     against: Optional["DataFrame"] = None,
@@ -231,6 +234,7 @@ def passages(
     return PassageRun(df, columns, job, checkpoint, against).found()
 
 
+@suggest_keywords
 def repeated_passages(
     df: "DataFrame",
     against: Optional["DataFrame"] = None,
@@ -271,6 +275,7 @@ def repeated_passages(
     return RepeatedTextRun(df, columns, job, checkpoint, against).found()
 
 
+@suggest_keywords
 def decontaminate(
     df: "DataFrame",
     benchmarks: Benchmarks,
@@ -314,6 +319,7 @@ def decontaminate(
     return ContaminationRun(df, Columns(names, id), job, told, checkpoint, filter_memory, cut).found()
 
 
+@suggest_keywords
 def fingerprint(
     df: "DataFrame", text: Names = "text", id: str = "id", *, recipe: RecipeLike = "default"
 ) -> "DataFrame":
