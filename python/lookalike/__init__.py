@@ -84,10 +84,15 @@ else:
         "tune": "_labelled",
     }
 
-    def __getattr__(name: str) -> object:
-        if name in _MODULES:
-            from importlib import import_module
+    #: Public modules, which are loaded when they are first used.
+    _SUBMODULES = ("compat", "errors", "results", "service")
 
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name in _SUBMODULES:
+            return import_module(f".{name}", __name__)
+        if name in _MODULES:
             value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
             globals()[name] = value
             return value
@@ -103,4 +108,6 @@ else:
         raise AttributeError(f"module 'lookalike' has no attribute {name!r}{advice}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        hidden = ("TYPE_CHECKING", "absolute_import")
+        own = (name for name in globals() if name not in hidden and (not name.startswith("_") or name.startswith("__")))
+        return sorted({*own, *__all__, *_SUBMODULES})

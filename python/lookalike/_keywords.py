@@ -12,6 +12,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 #: Arguments that other calls or other packages have, and what replaces them.
 _ADVICE = {
     "forms": "it learns no forms, and uses those of its recipe, for example recipe=la.Recipe(\"default\", forms=\"forms.toml\")",
+    "resume": "only the command goes on where a run was killed, with --work",
     "num_perm": "leave it out, because every match is verified on the texts, and threshold decides",
 }
 

@@ -25,6 +25,7 @@ from ._key_filters import FILTER_MEMORY
 from ._passage_run import PassageRun
 from ._repeated_text_run import RepeatedTextRun
 from ._results import Decontaminated, Deduplicated, Passages, RepeatedPassages
+from ._session import refuse_other_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,6 +107,7 @@ def dedup(
     refuse_one_machine(unavailable, "Spark")
     for name in unavailable:
         raise SettingError(f"dedup has no argument {name}{advise_argument(name, dedup)}")
+    refuse_other_frame(df)
     _refuse_times(window, time)
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
@@ -313,8 +315,10 @@ def decontaminate(
     >>> [row.id for row in result.kept.collect()]
     ['b']
     """
+    refuse_other_frame(df)
     names = arguments.names("text", text)
     cut = _known_cut(df, cut, names)
+    arguments.given_whole("filter_memory", filter_memory, 1, 2**50)
     job, told = read_job(benchmarks, fields)
     return ContaminationRun(df, Columns(names, id), job, told, checkpoint, filter_memory, cut).found()
 
@@ -333,6 +337,7 @@ def fingerprint(
     >>> found[0].fingerprint == found[1].fingerprint, found[2].fingerprint
     (True, '-')
     """
+    refuse_other_frame(df)
     source = Columns(arguments.names("text", text), id).of(df).select("id", "text")
     return source.mapInArrow(_steps.fingerprint(recipe_of(recipe).toml), "id string, fingerprint string")
 

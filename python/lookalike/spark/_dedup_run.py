@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 
+from .. import _arguments as arguments
 from .. import _engine, _steps
 from .._audit_steps import audit_run
 from .._steps import Job
@@ -39,6 +40,11 @@ class RunLimits:
     links_on_driver: int = 4_000_000
     component_memory: int = _steps.COMPONENT_MEMORY
     filter_memory: int = FILTER_MEMORY
+
+    def __post_init__(self) -> None:
+        arguments.given_whole("links_on_driver", self.links_on_driver, 0, 2**40)
+        for name in ("component_memory", "filter_memory"):
+            arguments.given_whole(name, getattr(self, name), 1, 2**50)
 
 
 class DedupRun(RunTables):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._errors import InputError
+from .._errors import ArgumentTypeError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: Oldest version of Spark that is accepted.
 _OLDEST = (3, 5)
+
+
+def refuse_other_frame(data: object) -> None:
+    """Refuses data that is no DataFrame of Spark."""
+    if not hasattr(data, "sparkSession"):
+        raise ArgumentTypeError(
+            f"the data is of the type {type(data).__name__}: give a DataFrame of Spark, or call the function of the same name "
+            "of lookalike, which takes other tables"
+        )
 
 
 def refuse_old_spark(session: "SparkSession") -> None:

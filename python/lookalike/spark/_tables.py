@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Optional, Sequence
 
 from .._errors import InputError
 from ._columns import Columns
-from ._session import refuse_old_spark
+from ._session import refuse_old_spark, refuse_other_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,6 +28,9 @@ class RunTables:
     ) -> None:
         from pyspark.sql import functions as F
 
+        for frame in (data, against):
+            if frame is not None:
+                refuse_other_frame(frame)
         refuse_old_spark(data.sparkSession)
         self.data = data
         self.id = columns.id_of(data)

@@ -545,6 +545,10 @@ def test_invalid_arguments_are_refused(spark):
         ({"drop_all": True}, "drop_all is not available on Spark"),
         ({"sources": "site"}, "sources is not available on Spark"),
         ({"words": 3}, "dedup has no argument words"),
+        ({"resume": True}, "dedup has no argument resume: only the command goes on"),
+        ({"filter_memory": "400M"}, "filter_memory is '400M': give a whole number"),
+        ({"component_memory": 0}, "component_memory is 0: give a whole number from 1"),
+        ({"links_on_driver": -1}, "links_on_driver is -1: give a whole number from 0"),
         ({"copies": "n", "against": frame}, "cannot be combined with against"),
         ({"copies": "text"}, "already has a field `text`"),
         ({"copies": "n", "weight": "n"}, "copies and weight are both 'n'"),
@@ -552,6 +556,9 @@ def test_invalid_arguments_are_refused(spark):
     ]:
         with pytest.raises(la.LookalikeError, match=re.escape(what)):
             las.dedup(frame, **settings)
+    for call in (las.dedup, las.pairs, las.passages, las.fingerprint, lambda data: las.decontaminate(data, "none")):
+        with pytest.raises(TypeError, match="the data is of the type dict: give a DataFrame of Spark"):
+            call({"text": ["x"]})
     for id, what in ((None, "null"), ("", "empty")):
         with pytest.raises(Exception, match=f"the id of a row is {what}"):
             las.dedup(spark.createDataFrame([(id, "x")], "id string, text string"))
