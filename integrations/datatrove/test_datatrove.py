@@ -208,6 +208,31 @@ def test_values_of_several_types_and_other_texts_are_refused():
         list(LookalikeDedup(keep="max:score").run(made))
 
 
+def test_fields_that_no_document_has_are_refused(tmp_path):
+    made = [Document("Ferry times", id="a", metadata={"score": 1}), Document("ferry times!", id="b", metadata={"lang": "en"})]
+    for settings in ({"within": "nope"}, {"keep": "max:nope"}, {"sources": "nope=origins"}):
+        with pytest.raises(la.InputError, match="no document has the field `nope` in its metadata, which has `score`, `lang`"):
+            list(LookalikeDedup(**settings).run(made))
+    # A field that some documents have is enough.
+    assert [document.id for document in LookalikeDedup(keep="max:score", within="lang").run(made)] == ["a", "b"]
+    assert not list(LookalikeDedup(within="nope").run([]))
+    for rank in range(2):
+        LookalikeDedupTexts(tmp_path, ["score", "nope"]).run(made[rank:][:1], rank, 2)
+    with pytest.raises(la.InputError, match="has the field `nope` in its metadata: run LookalikeDedupTexts"):
+        LookalikeDedupVerdicts(tmp_path, within="nope").run()
+    for rank in range(2):
+        LookalikeDedupTexts(tmp_path, ["score"]).run(made[rank:][:1], rank, 2)
+    LookalikeDedupVerdicts(tmp_path, keep="min:score").run()
+
+
+def test_another_threshold_needs_the_later_stages_alone(tmp_path):
+    made = [Document("The ferry leaves at seven.", id="a"), Document("The ferry leaves at eight.", id="b")]
+    LookalikeDedupTexts(tmp_path).run(made)
+    for threshold, kept in ((0.9, ["a", "b"]), (0.5, ["a"]), (0.9, ["a", "b"])):
+        LookalikeDedupVerdicts(tmp_path, threshold=threshold).run()
+        assert [document.id for document in LookalikeDedupFilter(tmp_path).run(made)] == kept
+
+
 def test_tasks_without_files_are_ordered_by_rank(tmp_path):
     parts = [[Document(f"text {number} of a row of texts", id=f"{rank}-{number}") for number in (rank, 9)] for rank in range(3)]
     for rank, part in enumerate(parts):

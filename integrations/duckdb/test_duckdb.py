@@ -110,7 +110,7 @@ def test_options_are_those_of_the_command(connection, command, tmp_path, news, o
         given = [item for name, value in zip(("--threshold", "--recipe", "--forms"), options) for item in (name, value)]
         expected = removed_by_command(command, rows, tmp_path, *given)
         arguments = ", ".join(map(repr, options))
-        query = f"SELECT unnest(near_duplicates(id, body, {arguments}), max_depth := 2) FROM posts"
+        query = f"SELECT unnest(near_duplicates(body, id, {arguments}), max_depth := 2) FROM posts"
         assert connection.execute(query).fetchall() == expected
         assert rows is not made or len(expected) > 50
 
@@ -132,7 +132,7 @@ def test_each_group_is_a_run_of_its_own(connection, command, tmp_path):
     fill(connection, rows, "BIGINT")
     # Two large groups beside many small ones, so that small and large runs take turns.
     connection.execute("CREATE TABLE groups AS SELECT id, CASE WHEN hash(id) % 4 < 3 THEN hash(id) % 2 ELSE hash(id) % 97 END AS part FROM posts")
-    query = "SELECT part, list(id), near_duplicates(id, body, 0.7) FROM posts JOIN groups USING (id) GROUP BY part"
+    query = "SELECT part, list(id), near_duplicates(body, id, 0.7) FROM posts JOIN groups USING (id) GROUP BY part"
     sizes, found = [], 0
     for part, ids, duplicates in connection.execute(query).fetchall():
         members = set(ids)
@@ -149,30 +149,26 @@ def test_each_group_is_a_run_of_its_own(connection, command, tmp_path):
 def test_states_are_used_again_in_windows(connection):
     rows = with_ids(made_documents(60, seed=5), "BIGINT")
     fill(connection, rows, "BIGINT")
-    query = """SELECT id, len(near_duplicates(id, body) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND {end})) AS found
+    query = """SELECT id, len(near_duplicates(body, id) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND {end})) AS found
         FROM posts ORDER BY id"""
     for end in ("CURRENT ROW", "UNBOUNDED FOLLOWING", "3 FOLLOWING"):
         windows = connection.execute(query.format(end=end)).fetchall()
         following = {"CURRENT ROW": 0, "3 FOLLOWING": 3}.get(end, len(rows))
         for number, (id, found) in enumerate(windows):
             last = rows[min(number + following, len(rows) - 1)]["id"]
-            alone = connection.execute(f"SELECT len(near_duplicates(id, body)) FROM posts WHERE id <= {last}").fetchone()
+            alone = connection.execute(f"SELECT len(near_duplicates(body, id)) FROM posts WHERE id <= {last}").fetchone()
             assert alone == (found,), (end, id)
     assert windows[-1][1] > 5
 
 
 def test_rows_without_text_are_no_documents(connection):
-    query = "SELECT near_duplicates(id, body) FROM (VALUES {}) AS posts(id, body)"
+    query = "SELECT near_duplicates(body, id) FROM (VALUES {}) AS posts(id, body)"
     pair = "(3, 'the ferry leaves at seven'), (1, 'The ferry leaves at seven!')"
     found = [{"id": 3, "kept": 1, "similarity": 1.0, "method": "exact"}]
     assert connection.execute(query.format(pair)).fetchone() == (found,)
     assert connection.execute(query.format(pair + ", (0, NULL), (NULL, NULL), (9, ''), (8, '')")).fetchone() == (found,)
     assert connection.execute(query.format("(1, NULL::VARCHAR)")).fetchone() == ([],)
     assert connection.execute(query.format("(1, NULL::VARCHAR)") + " WHERE false").fetchone() == ([],)
-    # Equal ids are allowed: the texts then decide the order.
-    assert connection.execute(query.format("(1, 'the ferry, leaves at seven'), (1, 'the ferry leaves at seven')")).fetchone() == (
-        [{"id": 1, "kept": 1, "similarity": 1.0, "method": "exact"}],
-    )
 
 
 def test_fingerprints_are_those_of_the_command(connection, command, tmp_path, news):
@@ -251,13 +247,23 @@ def test_columns_with_missing_values_have_results_elsewhere(connection, threads)
 @pytest.mark.parametrize(
     "query, message",
     [
-        ("SELECT near_duplicates(id, body, 1.5) FROM posts", "near_duplicates: .*1.5"),
-        ("SELECT near_duplicates(id, body, 0) FROM posts", "near_duplicates: .*0"),
+        ("SELECT near_duplicates(body, id, 1.5) FROM posts", "near_duplicates: .*1.5"),
+        ("SELECT near_duplicates(body, id, 0) FROM posts", "near_duplicates: .*0"),
         # A query reads no recipe from a file, so that the message offers none.
-        ("SELECT near_duplicates(id, body, 0.8, 'nonsense') FROM posts", "near_duplicates: .*nonsense.*jieba-search$"),
-        ("SELECT near_duplicates(id, body, 0.8, 'default', 'none') FROM posts", "forms is 'none': give 'learn' or 'off'"),
-        ("SELECT near_duplicates(NULL::BIGINT, body) FROM posts", "near_duplicates: the document '.*' has no id"),
-        ("SELECT near_duplicates(id, body, id / 10.0) FROM posts", "threshold 0.[12] and .* 0.[12] .*give all rows"),
+        ("SELECT near_duplicates(body, id, 0.8, 'nonsense') FROM posts", "near_duplicates: .*nonsense.*jieba-search$"),
+        ("SELECT near_duplicates(body, id, 0.8, 'default', 'none') FROM posts", "forms is 'none': give 'learn' or 'off'"),
+        ("SELECT near_duplicates(body, NULL::BIGINT) FROM posts", "near_duplicates: the document '.*' has no id"),
+        ("SELECT near_duplicates(body, id, 0.8, 'off') FROM posts", "no recipe 'off': give NULL for the recipe before 'off'"),
+        ("FROM lookalike.near_duplicates('posts', body, id, 0.8, 'learn')", "give NULL for the recipe before 'learn'"),
+        ("FROM lookalike.near_duplicates('posts', id, body)", "give the text first, as in near_duplicates.'posts', text, id."),
+        ("SELECT near_duplicates(id, body, 0.8) FROM posts", "give the text first, .*near_duplicates.text, id."),
+        ("SELECT near_duplicates(uuid(), body) FROM posts", "give the text first"),
+        ("FROM lookalike.near_duplicates('posts', body, id / 2.5)", r"give CAST\(id AS VARCHAR\)"),
+        ("FROM lookalike.near_duplicates('posts', body, id::DECIMAL(9, 2))", r"give CAST\(id AS VARCHAR\)"),
+        ("FROM lookalike.near_duplicates('posts', body, DATE '2026-01-01' + id::INTEGER)", r"give CAST\(id AS VARCHAR\)"),
+        ("FROM lookalike.near_duplicates('posts', body, TIMESTAMP '2026-01-01 10:00:00')", r"give CAST\(id AS VARCHAR\)"),
+        ("SELECT shared_passages(body, body, NULL, 1) FROM posts", "shared_passages: a passage of at least 1 words is out of range"),
+        ("SELECT near_duplicates(body, id, id / 10.0) FROM posts", "threshold 0.[12] and .* 0.[12] .*give all rows"),
         ("SELECT simhash(body, 'nonsense') FROM posts", "simhash: .*nonsense"),
         ("SELECT shared_passages(body, body, 'nonsense') FROM posts", "shared_passages: .*nonsense"),
     ],
@@ -295,6 +301,51 @@ def test_names_of_columns_in_quotes_are_refused(connection, news, columns):
         assert connection.execute("FROM lookalike.near_duplicates('few', body, id)").fetchall() == []
 
 
+@pytest.mark.parametrize("options", ["", ", 0.8", ", 0.8, 'words-1'", ", 0.8, 'words-1', 'off'"])
+def test_a_constant_text_is_refused(connection, news, options):
+    fill(connection, news)
+    connection.execute('CREATE VIEW spaced AS SELECT body AS "full text", id FROM posts')
+    message = f"near_duplicates: all {len(news)} rows have the text 'full text': .*double quotes"
+    with pytest.raises(duckdb.Error, match=message):
+        connection.execute(f"FROM lookalike.near_duplicates('spaced', 'full text', id{options})").fetchall()
+    found = connection.execute(f"FROM lookalike.near_duplicates('spaced', \"full text\", id{options})").fetchall()
+    assert found == connection.execute(f"FROM lookalike.near_duplicates('posts', body, id{options})").fetchall()
+    # Equal texts of a column are documents.
+    connection.execute("CREATE TABLE equal AS SELECT i AS id, 'the ferry leaves' AS text FROM range(5) numbers(i)")
+    assert len(connection.execute(f"FROM lookalike.near_duplicates('equal', text, id{options})").fetchall()) == 4
+
+
+@pytest.mark.parametrize("id_type", ID_TYPES)
+def test_repeated_ids_are_refused_by_name(connection, id_type):
+    rows = with_ids(made_documents(40, seed=4), id_type)
+    rows[5]["id"] = rows[3]["id"]
+    fill(connection, rows, id_type)
+    with pytest.raises(duckdb.Error, match=f"near_duplicates: 2 rows have the id '{rows[3]['id']}': give each document"):
+        connection.execute("FROM lookalike.near_duplicates('posts', body, id)").fetchall()
+
+
+def test_columns_in_the_wrong_order_are_refused(connection):
+    rows = [{"id": row["id"], "text": f"{number} {row['text']} " * 4} for number, row in enumerate(made_documents(40)) if row["text"]]
+    fill(connection, rows)
+    with pytest.raises(duckdb.Error, match="the ids have .* bytes on average and the texts .: give the text before the id"):
+        connection.execute("FROM lookalike.near_duplicates('posts', id, body)").fetchall()
+
+
+def test_uuids_of_parquet_files_are_refused_with_a_remedy(connection, tmp_path):
+    for id in ("id", "CAST(id AS VARCHAR)"):
+        connection.execute(f"COPY (SELECT {id} AS id, 'some text' AS text FROM (SELECT uuid() AS id)) TO '{tmp_path}/posts.parquet'")
+        arguments = ["dedup", tmp_path / "posts.parquet", "--id", "id", "-o", tmp_path / "kept.jsonl"]
+        ran = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
+        assert ("write UUIDs as text, in DuckDB with CAST" in ran.stderr) == (id == "id"), ran.stderr
+    assert ran.returncode == 0
+
+
+def test_shared_passages_have_a_least_length(connection):
+    words = " ".join(f"w{number}" for number in range(9))
+    query = "SELECT len(shared_passages($words, $words)), len(shared_passages($words, $words, NULL, 9)), len(shared_passages($words, $words, 'default', 10))"
+    assert connection.execute(query, {"words": words}).fetchone() == (0, 1, 0)
+
+
 def test_forms_are_off_in_the_macro_too(connection):
     connection.execute(f"CREATE TABLE offers AS FROM '{ROOT}/examples/forms.jsonl'")
     count = "SELECT count(*) FROM lookalike.near_duplicates('offers', text, id{})"
@@ -318,12 +369,18 @@ def test_file_of_a_database_is_free_again(connect, tmp_path):
     assert len(second.execute("FROM lookalike.near_duplicates('posts', body, id)").fetchall()) == 2
 
 
-def test_database_of_the_same_name_stays_as_it_is(connect, tmp_path):
+def test_database_of_the_same_name_is_refused(connect, extension, tmp_path):
     path = tmp_path / "lookalike.duckdb"
-    connection = connect(str(path))
-    assert connection.execute("SELECT count(*) FROM duckdb_functions() WHERE database_name = 'lookalike'").fetchone() == (0,)
+    connection = duckdb.connect(str(path), config={"allow_unsigned_extensions": "true"})
     connection.execute("CREATE TABLE posts AS SELECT i AS id, 'the ferry leaves' AS body FROM range(3) numbers(i)")
-    assert len(connection.execute("SELECT near_duplicates(id, body) FROM posts").fetchone()[0]) == 2
+    with pytest.raises(duckdb.Error, match="attaches a database `lookalike`, and yours has that name: open it under another"):
+        connection.load_extension(str(extension))
+    assert connection.execute("SELECT count(*) FROM posts").fetchone() == (3,)
+    connection.close()
+    # It can be attached under another name.
+    connection = connect()
+    connection.execute(f"ATTACH '{path}' AS mine")
+    assert len(connection.execute("FROM lookalike.near_duplicates('mine.posts', body, id)").fetchall()) == 2
 
 
 @pytest.mark.parametrize("page", ["docs/duckdb.md", "docs/zh/duckdb.md"])
@@ -343,7 +400,7 @@ def test_statements_of_the_page(connection, monkeypatch, page):
         results.append(([column[0] for column in cursor.description], cursor.fetchall()))
         # Each block has a result with rows.
         assert results[-1][1], block
-    assert (len(results), tables) == (5, 3)
+    assert (len(results), tables) == (6, 3)
     (removed,) = connection.execute("SELECT (SELECT count(*) FROM posts) - (SELECT count(*) FROM clean)").fetchone()
     counted = next(result for names, result in results if names == ["removed"])
     assert counted == [(removed,)] and removed > 20

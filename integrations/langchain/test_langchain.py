@@ -73,6 +73,49 @@ def test_earlier_calls_are_remembered_if_asked_for(chunks, within):
     assert not dedup.transform_documents(kept[:9]) or any(not chunk.page_content.strip() for chunk in kept[:9])
 
 
+def test_keep_compares_a_field_of_the_metadata(chunks):
+    numbered = [
+        Document(page_content=chunk.page_content, metadata={"n": number % 7, "text": "x"}) for number, chunk in enumerate(chunks)
+    ]
+    expected = la.dedup(
+        {"text": [chunk.page_content for chunk in chunks], "n": [chunk.metadata["n"] for chunk in numbered]}, keep="max:n,longest"
+    )
+    kept = LookalikeDedup(keep="max:n,longest").transform_documents(numbered)
+    assert [id(chunk) for chunk in kept] == [id(numbered[row]) for row in expected.kept_rows]
+    assert len(kept) < len(chunks)
+    # Fields with the names of the library's own columns are those of the metadata.
+    assert len(LookalikeDedup(keep="max:text", within="n").transform_documents(numbered)) > len(kept)
+
+
+@pytest.mark.parametrize("settings", [{"within": "nope"}, {"keep": "max:nope"}, {"within": "nope", "across_calls": True}])
+def test_a_field_that_no_chunk_has_is_refused(chunks, settings):
+    dedup = LookalikeDedup(**settings)
+    assert dedup.transform_documents([]) == []
+    with pytest.raises(la.InputError, match="no chunk has the field `nope` in its metadata, which has `source`"):
+        dedup.transform_documents(chunks)
+    dedup = LookalikeDedup(**settings)
+    later = [Document(page_content=FORM.format(1, 2), metadata={"nope": 1}), *chunks[:9]]
+    assert dedup.transform_documents(later) and dedup.transform_documents(chunks[9:20])
+
+
+FORM = "On {} the ferry to the islands leaves at {} from the northern quay, and tickets are sold on board."
+
+
+def test_a_table_of_forms_works_across_calls(tmp_path):
+    days = ["May 2", "June 3", "July 4"] * 4
+    times = [Document(page_content=FORM.format(day, f"{hour}.40")) for hour, day in enumerate(days)]
+    table = tmp_path / "notices.toml"
+    la.learn_forms([chunk.page_content for chunk in times], table, threshold=0.5)
+    kept = {}
+    for forms in (None, "off", str(table)):
+        dedup = LookalikeDedup(threshold=0.5, across_calls=True, forms=forms)
+        kept[forms] = [chunk for start in (0, 6) for chunk in dedup.transform_documents(times[start : start + 6])]
+    assert kept[str(table)] == times
+    assert kept[None] == kept["off"] == times[:1]
+    with pytest.raises(la.SettingError, match="forms='learn' has no effect across calls.*give the table"):
+        LookalikeDedup(forms="learn", across_calls=True)
+
+
 def test_a_transformer_can_be_pickled(chunks):
     dedup = LookalikeDedup(across_calls=True)
     dedup.transform_documents(chunks[:100])
@@ -86,5 +129,7 @@ def test_refusals():
         LookalikeDedup(threshold=2)
     with pytest.raises(la.SettingError, match="the threshold 2"):
         LookalikeDedup(threshold=2, across_calls=True)
+    with pytest.raises(TypeError, match="'treshold': perhaps threshold is meant"):
+        LookalikeDedup(treshold=0.8)
     with pytest.raises(la.SettingError, match="keep has no effect across calls"):
         LookalikeDedup(keep="longest", across_calls=True)

@@ -80,3 +80,15 @@ def test_a_component_can_be_stored_and_settings_are_checked(nodes):
     assert restored(nodes) == LookalikeDedup(threshold=0.6, within="source")(nodes)
     with pytest.raises(la.SettingError, match="the threshold 2"):
         LookalikeDedup(threshold=2)
+    with pytest.raises(TypeError, match="'treshold': perhaps threshold is meant"):
+        LookalikeDedup(treshold=0.8)
+
+
+def test_fields_of_the_metadata_exist_and_are_compared(nodes):
+    for number, node in enumerate(nodes):
+        node.metadata["n"] = number
+    kept = LookalikeDedup(keep="max:n")(nodes)
+    assert [node.node_id for node in kept] == [node.node_id for node in LookalikeDedup(keep="last")(nodes)]
+    for settings in ({"within": "nope"}, {"keep": "min:nope"}):
+        with pytest.raises(la.InputError, match="no chunk has the field `nope` in its metadata, which has `source`, `n`"):
+            LookalikeDedup(**settings)(nodes)

@@ -94,7 +94,7 @@ class LookalikeDedup(_DroppingStep):
     """Keeps one document of each cluster of near-duplicates, in a pipeline of one task.
 
     ``settings`` are arguments of :func:`lookalike.dedup`, such as ``threshold``, ``recipe``, ``keep``, ``within`` and
-    ``threads``; the fields that they name are those of the metadata. Duplicates go to ``exclusion_writer`` with the fields
+    ``threads``; the fields that they name are those of the metadata, and one that no document has is refused. Duplicates go to ``exclusion_writer`` with the fields
     ``duplicate_of`` and ``similarity``. The block holds the documents of the task in memory.
 
     >>> from datatrove.data import Document
@@ -125,6 +125,7 @@ class LookalikeDedup(_DroppingStep):
                 "LookalikeDedupTexts, LookalikeDedupVerdicts and LookalikeDedupFilter"
             )
         documents = list(data)
+        _check_fields(self.fields, documents)
         with self.track_time("run"):
             result = dedup(_table_of(documents, self.fields), **self._arguments())
             columns = (result.removed[name].to_pylist() for name in ("position", "kept_position", "similarity"))
@@ -167,15 +168,17 @@ class LookalikeDedupTexts(PipelineStep):  # type: ignore[misc]
         """Writes the texts of the task. It is complete when its list of files is there."""
         folder = self.work / "texts" / f"{rank:05d}"
         spool = TableSpool(folder)
+        found = dict.fromkeys(self.fields, False)
         files: list[dict[str, Any]] = []
         for path, documents in itertools.groupby(data, key=_file_path_of):
             while batch := list(itertools.islice(documents, _BATCH_DOCUMENTS)):
                 with self.track_time("batch"):
                     spool.write(_table_of(batch, self.fields).append_column("id", _ids_of(batch)))
                 self.stat_update(StatHints.total, value=len(batch))
+                found = {field: found[field] or _has_field(batch, field) for field in found}
             spool.end_file()
             files += [{"name": file.name, "rows": file.rows, "path": path} for file in spool.files[len(files) :]]
-        _write_json(folder.with_suffix(".json"), {"tasks": world_size, "files": files})
+        _write_json(folder.with_suffix(".json"), {"tasks": world_size, "files": files, "fields": found})
 
 
 class LookalikeDedupVerdicts(PipelineStep):  # type: ignore[misc]
@@ -281,7 +284,21 @@ class LookalikeDedupFilter(_DroppingStep):
 
 def _fields_of(settings: Mapping[str, Any]) -> list[str]:
     sources = settings.get("sources")
-    return fields_of_settings(settings.get("keep"), settings.get("within"), settings.get("time"), sources)
+    source = sources.partition("=")[0] if isinstance(sources, str) else None
+    return fields_of_settings(settings.get("keep"), settings.get("within"), settings.get("time"), source)
+
+
+def _has_field(documents: list[Document], field: str) -> bool:
+    return any(field in document.metadata for document in documents)
+
+
+def _check_fields(fields: Iterable[str], documents: list[Document]) -> None:
+    """Refuses a field that no document has, as the command refuses a missing column."""
+    missing = next((field for field in fields if documents and not _has_field(documents, field)), None)
+    if missing is not None:
+        known = dict.fromkeys(name for document in documents for name in document.metadata)
+        listed = ", ".join(f"`{name}`" for name in known)
+        raise InputError(f"no document has the field `{missing}` in its metadata, which has {listed or 'no fields'}")
 
 
 def _table_of(documents: list[Document], fields: Iterable[str]) -> Any:
@@ -337,7 +354,19 @@ def _read_tasks(work: Path) -> list[list[dict[str, Any]]]:
             f"{work / 'texts'} has the texts of {len(lists)} of {counts[0]} tasks, and not of task {missing[0]}: run "
             "LookalikeDedupTexts to its end"
         )
+    if any(one["files"] for one in lists.values()):
+        _check_found_fields(work, [lists[rank].get("fields", {}) for rank in range(counts[0])])
     return [lists[rank]["files"] for rank in range(counts[0])]
+
+
+def _check_found_fields(work: Path, tasks: list[dict[str, bool]]) -> None:
+    """Refuses a field of the first stage that the documents of no task have."""
+    missing = next((field for field in tasks[0] if not any(task.get(field) for task in tasks)), None)
+    if missing is not None:
+        raise InputError(
+            f"no document of {work / 'texts'} has the field `{missing}` in its metadata: run LookalikeDedupTexts with other "
+            "fields"
+        )
 
 
 def _ordered_inputs(work: Path, tasks: list[list[dict[str, Any]]]) -> list[str]:

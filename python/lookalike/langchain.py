@@ -17,6 +17,7 @@ from typing import Any, Optional, Sequence
 from langchain_core.documents import BaseDocumentTransformer, Document
 
 from ._chunks import ChunkDedup, Dropped
+from ._keywords import suggest_keywords
 from ._recipe import RecipeLike
 
 __all__ = ["Dropped", "LookalikeDedup"]
@@ -25,10 +26,12 @@ __all__ = ["Dropped", "LookalikeDedup"]
 class LookalikeDedup(BaseDocumentTransformer):  # type: ignore[misc]
     """Keeps one document of each cluster of near-duplicates, with its id and metadata.
 
-    ``threshold``, ``recipe``, ``method``, ``verify``, ``forms`` and ``keep`` are as in :func:`lookalike.dedup`. ``within``
-    restricts matches to equal values of a field of the metadata, for example of a tenant. Each call decides about its own
-    documents; with ``across_calls``, a document is dropped as well if it repeats a kept one of an earlier call, and kept
-    documents then stay in memory.
+    ``threshold``, ``recipe``, ``method``, ``verify``, ``forms`` and ``keep`` are as in :func:`lookalike.dedup`; ``keep``
+    such as "max:date" names a field of the metadata. ``within`` restricts matches to equal values of such a field, for
+    example of a tenant. Each call decides about its own documents; with ``across_calls``, a document is dropped as well if
+    it repeats a kept one of an earlier call, and kept documents then stay in memory. Calls learn no forms then, as with
+    ``forms="off"``, and drop filled forms that one call keeps apart; give ``forms`` the table of
+    :func:`lookalike.learn_forms`.
 
     >>> from langchain_core.documents import Document
     >>> from lookalike.langchain import LookalikeDedup
@@ -40,6 +43,7 @@ class LookalikeDedup(BaseDocumentTransformer):  # type: ignore[misc]
     [('b', 'a', 0.6)]
     """
 
+    @suggest_keywords
     def __init__(
         self,
         *,
@@ -59,7 +63,7 @@ class LookalikeDedup(BaseDocumentTransformer):  # type: ignore[misc]
 
     @property
     def dropped(self) -> list[Dropped]:
-        """All documents that were dropped so far: ``chunk``, ``kept`` and ``similarity``. ``dropped.clear()`` forgets
+        """All documents that all calls dropped so far: ``chunk``, ``kept`` and ``similarity``. ``dropped.clear()`` forgets
         them."""
         return self._chunks.dropped
 

@@ -19,6 +19,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, MetadataMode, TransformComponent
 
 from ._chunks import ChunkDedup, Dropped
+from ._keywords import suggest_keywords
 
 __all__ = ["Dropped", "LookalikeDedup"]
 
@@ -27,9 +28,11 @@ class LookalikeDedup(TransformComponent):  # type: ignore[misc]
     """Keeps one node of each cluster of near-duplicates, with its id, metadata and relationships.
 
     ``threshold``, ``recipe`` (a name or a file), ``method``, ``verify``, ``forms`` and ``keep`` are as in
-    :func:`lookalike.dedup`. ``within`` restricts matches to equal values of a field of the metadata, for example of a
-    tenant. Each call decides about its own nodes; with ``across_calls``, a node is dropped as well if it repeats a kept one
-    of an earlier call, and kept nodes then stay in memory.
+    :func:`lookalike.dedup`; ``keep`` such as "max:date" names a field of the metadata. ``within`` restricts matches to
+    equal values of such a field, for example of a tenant. Each call decides about its own nodes; with ``across_calls``, a
+    node is dropped as well if it repeats a kept one of an earlier call, and kept nodes then stay in memory. Calls learn no
+    forms then, as with ``forms="off"``, and drop filled forms that one call keeps apart; give ``forms`` the table of
+    :func:`lookalike.learn_forms`.
 
     A pipeline with several workers gives each of them a part of the nodes, and what their copies dropped is not listed
     here: run this transformation with one. A pipeline with a cache does not call it again for the same nodes.
@@ -53,8 +56,23 @@ class LookalikeDedup(TransformComponent):  # type: ignore[misc]
     across_calls: bool = False
     _chunks: ChunkDedup = PrivateAttr()
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+    @suggest_keywords
+    def __init__(
+        self,
+        *,
+        threshold: Optional[float] = None,
+        recipe: str = "default",
+        method: Optional[str] = None,
+        verify: Optional[str] = None,
+        forms: Optional[str] = None,
+        keep: Optional[str] = None,
+        within: Optional[str] = None,
+        across_calls: bool = False,
+    ) -> None:
+        super().__init__(
+            threshold=threshold, recipe=recipe, method=method, verify=verify, forms=forms, keep=keep, within=within,
+            across_calls=across_calls,
+        )  # fmt: skip
         self._chunks = ChunkDedup(
             threshold=self.threshold, recipe=self.recipe, method=self.method, verify=self.verify, forms=self.forms,
             keep=self.keep, within=self.within, across_calls=self.across_calls,
@@ -67,7 +85,7 @@ class LookalikeDedup(TransformComponent):  # type: ignore[misc]
 
     @property
     def dropped(self) -> list[Dropped]:
-        """All nodes that were dropped so far: ``chunk``, ``kept`` and ``similarity``. ``dropped.clear()`` forgets them."""
+        """All nodes that all calls dropped so far: ``chunk``, ``kept`` and ``similarity``. ``dropped.clear()`` forgets them."""
         return self._chunks.dropped
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:

@@ -43,6 +43,13 @@ impl FormsChoice {
     pub fn apply_to(&self, recipe: Recipe) -> Result<Recipe, OptionError> {
         match self {
             Self::Learn | Self::Off => Ok(recipe.without_forms()),
+            Self::Table(file) if is_unknown_word(file) => Err(OptionError::new(
+                OptionErrorKind::UnreadableFile,
+                format!(
+                    "there is no table of forms {}: give learn, off or a file",
+                    file.display()
+                ),
+            )),
             Self::Table(file) => recipe
                 .with_forms(&file.display().to_string(), &read_form_table(file)?)
                 .map_err(|error| {
@@ -50,6 +57,11 @@ impl FormsChoice {
                 }),
         }
     }
+}
+
+/// Returns `true` if a name looks like a choice, for example `auto`: it has no extension, and no file has it.
+fn is_unknown_word(file: &Path) -> bool {
+    file.extension().is_none() && !file.exists()
 }
 
 /// Reads a table of forms.
@@ -84,6 +96,14 @@ mod tests {
             let without = choice.apply_to(chosen.clone()).unwrap();
             assert_eq!(without.recipe_id(), recipe.recipe_id());
         }
+    }
+
+    #[test]
+    fn words_that_are_no_choice_are_refused_with_the_choices() {
+        let recipe = Recipe::built_in("default").unwrap();
+        let refusal = FormsChoice::from("auto").apply_to(recipe).unwrap_err();
+        let expected = "there is no table of forms auto: give learn, off or a file";
+        assert_eq!(refusal.to_string(), expected);
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //!
 //! | function | result |
 //! |---|---|
-//! | `near_duplicates(id, text [, threshold [, recipe [, forms]]])` | aggregate: the documents that `lookalike dedup` removes |
+//! | `near_duplicates(text, id [, threshold [, recipe [, forms]]])` | aggregate: the documents that `lookalike dedup` removes |
 //! | `simhash(text [, recipe])` | the fingerprint of `lookalike fingerprint` |
 //! | `minhash(text [, recipe])` | the slots of the signature of `lookalike fingerprint --method minhash` |
 //! | `shingle_jaccard(a, b [, recipe])` | the Jaccard index of `lookalike compare` |
 //! | `hamming_distance(a, b)` of two fingerprints | the number of differing bits |
-//! | `shared_passages(a, b [, recipe])` | the passages of `lookalike compare` |
+//! | `shared_passages(a, b [, recipe [, min_length]])` | the passages of `lookalike compare` |
 //!
 //! The table macros and the names that DuckDB uses otherwise (`jaccard`, `hamming`) are in a catalog of their own, which is
 //! called `lookalike`; see `macros`. All values are those of the command, because the same crates compute them.
@@ -53,10 +53,9 @@ pub unsafe extern "C" fn lookalike_init_c_api(
     // SAFETY: the caller passes the pointers of DuckDB.
     unsafe {
         interface::with_connection(info, access, |connection| {
+            macros::create_all(connection)?;
             scalars::register_all(connection)?;
-            aggregate::register_all(connection)?;
-            macros::create_all(connection);
-            Ok(())
+            aggregate::register_all(connection)
         })
     }
 }

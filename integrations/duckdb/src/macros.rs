@@ -14,49 +14,62 @@ use libduckdb_sys as ffi;
 /// The statements, each after the one before it has succeeded. A read-only database takes an attached one only if that may
 /// be written. Macros have several forms, because DuckDB 1.2 takes no default values by their place.
 ///
-/// `check_ids` refuses a table whose ids are all equal. They are if the name of the column is in quotes, because `'id'` is a
-/// text; its results would name that text in place of rows.
+/// `check_texts` refuses a table whose texts are one constant. They are if the name of the column is in single quotes,
+/// because `'text'` is a text; all rows but one would then be near-duplicates. `alias` gives an argument as it was written.
 const STATEMENTS: [&CStr; 5] = [
     c"ATTACH ':memory:' AS lookalike (READ_WRITE)",
-    c"CREATE MACRO lookalike.check_ids(found, smallest, largest) AS
-      CASE WHEN found > 1 AND smallest = largest
-      THEN error(format('near_duplicates: all {} rows have the id ''{}'': give the columns of the texts and of the ids without quotes, as in near_duplicates(''posts'', text, id)', found, smallest))
+    c"CREATE MACRO lookalike.check_texts(written, found, constant) AS
+      CASE WHEN found > 1 AND starts_with(written, '''')
+      THEN error(format('near_duplicates: all {} rows have the text ''{}'': give the columns without single quotes, as in near_duplicates(''posts'', text, id); a name with a space stands in double quotes', found, constant))
       ELSE true END",
     c"CREATE MACRO lookalike.near_duplicates
       (documents, text, id) AS TABLE
-      (SELECT unnest(near_duplicates(id, text), max_depth := 2) FROM query_table(documents)
-      HAVING lookalike.check_ids(count(id), min(id), max(id))),
+      (SELECT unnest(near_duplicates(text, id), max_depth := 2) FROM query_table(documents)
+      HAVING lookalike.check_texts(min(alias(text)), count(text), min(text))),
       (documents, text, id, threshold) AS TABLE
-      (SELECT unnest(near_duplicates(id, text, threshold), max_depth := 2) FROM query_table(documents)
-      HAVING lookalike.check_ids(count(id), min(id), max(id))),
+      (SELECT unnest(near_duplicates(text, id, threshold), max_depth := 2) FROM query_table(documents)
+      HAVING lookalike.check_texts(min(alias(text)), count(text), min(text))),
       (documents, text, id, threshold, recipe) AS TABLE
-      (SELECT unnest(near_duplicates(id, text, threshold, recipe), max_depth := 2) FROM query_table(documents)
-      HAVING lookalike.check_ids(count(id), min(id), max(id))),
+      (SELECT unnest(near_duplicates(text, id, threshold, recipe), max_depth := 2) FROM query_table(documents)
+      HAVING lookalike.check_texts(min(alias(text)), count(text), min(text))),
       (documents, text, id, threshold, recipe, forms) AS TABLE
-      (SELECT unnest(near_duplicates(id, text, threshold, recipe, forms), max_depth := 2) FROM query_table(documents)
-      HAVING lookalike.check_ids(count(id), min(id), max(id)))",
+      (SELECT unnest(near_duplicates(text, id, threshold, recipe, forms), max_depth := 2) FROM query_table(documents)
+      HAVING lookalike.check_texts(min(alias(text)), count(text), min(text)))",
     c"CREATE MACRO lookalike.jaccard
       (a, b) AS shingle_jaccard(a, b),
       (a, b, recipe) AS shingle_jaccard(a, b, recipe)",
     c"CREATE MACRO lookalike.hamming(a, b) AS hamming_distance(a, b)",
 ];
 
+/// Fails if a database of the user has the name of the catalog.
+const FIND_DATABASE: &CStr =
+    c"SELECT error(database_name) FROM duckdb_databases() WHERE database_name = 'lookalike'";
+
 /// Removes what a statement that failed has left.
 const DETACH: &CStr = c"DETACH lookalike";
 
-/// Creates the catalog with all macros, if the user has no database of this name and DuckDB attaches one. The functions
-/// exist in any case, so that it is no error if it does not. A catalog that lacks a macro does not stay.
+/// Creates the catalog with all macros, if DuckDB attaches a database. The functions exist in any case, so that it is no
+/// error if it does not. A catalog that lacks a macro does not stay.
+///
+/// # Errors
+/// If the user has a database of its name.
 ///
 /// # Safety
 /// The connection must be open.
-pub(crate) unsafe fn create_all(connection: ffi::duckdb_connection) {
+pub(crate) unsafe fn create_all(connection: ffi::duckdb_connection) -> Result<(), String> {
     let run = |statement: &CStr| {
         // SAFETY: the connection is open; DuckDB accepts a null pointer for a result that nobody reads.
         let state = unsafe { ffi::duckdb_query(connection, statement.as_ptr(), ptr::null_mut()) };
         state == ffi::DuckDBSuccess
     };
+    if !run(FIND_DATABASE) {
+        return Err("the extension attaches a database `lookalike`, and yours has that name: open it under another one, for \
+                    example ATTACH 'lookalike.duckdb' AS mine"
+            .to_owned());
+    }
     let [attach, macros @ ..] = STATEMENTS;
     if run(attach) && !macros.into_iter().all(run) {
         run(DETACH);
     }
+    Ok(())
 }

@@ -68,6 +68,11 @@ impl RecipeTools {
 fn find_recipe(name: &str) -> Result<Recipe, String> {
     Recipe::built_in(name).map_err(|error| {
         let reason = error.to_string();
+        if ["learn", "off"].contains(&name) {
+            return format!(
+                "there is no recipe '{name}': give NULL for the recipe before '{name}'"
+            );
+        }
         let without_file = reason.strip_suffix(", or a TOML file");
         without_file.unwrap_or(&reason).to_owned()
     })

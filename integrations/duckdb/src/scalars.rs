@@ -7,7 +7,7 @@ use lookalike::passages::PassageSettings;
 use lookalike::similarity::jaccard_index;
 use lookalike_comparison::shared_passages::{SharedPassage, SharedPassages};
 
-use crate::columns::{CallRows, ResultColumn};
+use crate::columns::{CallRows, InputColumn, ResultColumn};
 use crate::recipe_tools::{RecipeTools, RowRecipes};
 use crate::registration::{ScalarFunction, ValueType, register_scalar};
 
@@ -185,14 +185,16 @@ impl ScalarFunction for HammingFunction {
     }
 }
 
-/// `shared_passages(a, b [, recipe])`.
+/// `shared_passages(a, b [, recipe [, min_length]])`.
 struct PassagesFunction;
 
 impl ScalarFunction for PassagesFunction {
     const NAME: &'static CStr = c"shared_passages";
 
     fn parameters() -> Vec<Vec<ValueType>> {
-        with_optional_recipe(2)
+        let mut parameters = with_optional_recipe(2);
+        parameters.push([vec![ValueType::TEXT; 3], vec![ValueType::INTEGER]].concat());
+        parameters
     }
 
     fn result() -> ValueType {
@@ -214,7 +216,7 @@ impl ScalarFunction for PassagesFunction {
         rows.compute_each(2, result, |row| {
             let tools = recipes.tools_for(rows.optional_text(2, row))?;
             let texts = [0, 1].map(|at| rows.columns[at].text_at(row));
-            let settings = PassageSettings::default();
+            let settings = parse_passage_settings(rows.optional_column(3, row), row)?;
             let shared = SharedPassages::find_all(&tools.recipe, texts, settings);
             let passages = shared.map_err(|error| error.to_string())?.passages;
             let (elements, first) = result.begin_list(row, passages.len())?;
@@ -224,6 +226,23 @@ impl ScalarFunction for PassagesFunction {
             Ok(())
         })
     }
+}
+
+/// Returns the settings with the least length that a row gives, or those of the command.
+///
+/// # Errors
+/// If the length is out of range.
+fn parse_passage_settings(
+    min_length: Option<&InputColumn>,
+    row: usize,
+) -> Result<PassageSettings, String> {
+    let Some(column) = min_length else {
+        return Ok(PassageSettings::default());
+    };
+    // SAFETY: the fourth parameter has signed numbers of 64 bits.
+    let given: i64 = unsafe { column.number_at(row) };
+    let words = u32::try_from(given.max(0)).unwrap_or(u32::MAX);
+    PassageSettings::new(words).map_err(|error| error.to_string())
 }
 
 /// Writes the fields of [`PassagesFunction::result`]. The text is that of the second document.

@@ -103,7 +103,8 @@ fn append_item(text: &mut String, argument: &Arg) {
         .or(argument.get_help())
         .map(plain_text)
         .unwrap_or_default();
-    let help = help.replace("\n\n", ". ").replace('\n', " ");
+    let help = help.replace(".\n\n", ". ").replace("\n\n", ". ");
+    let help = help.replace('\n', " ");
     let stop = if help.ends_with('.') { "" } else { "." };
     let _ = write!(text, "- `{}`: {help}{stop}", option_signature(argument));
     let defaults: Vec<_> = argument

@@ -170,6 +170,10 @@ fn session_begins_lists_and_ends() {
     let begun = client.initialize();
     assert_eq!(begun["protocolVersion"], "2025-11-25");
     assert_eq!(begun["serverInfo"]["name"], "lookalike");
+    let folder = fs::canonicalize(place.path("in")).unwrap();
+    let instructions = begun["instructions"].as_str().unwrap();
+    let named = format!("below {}: give paths relative", folder.display());
+    assert!(instructions.contains(&named), "{instructions}");
     assert_eq!(begun["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
     let tools = client.ask("tools/list", json!({}))["result"]["tools"].clone();
     let names: Vec<_> = tools
@@ -274,7 +278,7 @@ fn passages_are_those_of_the_command() {
     );
     place.write("out/c.txt", FERRY);
     let mut client = Client::connect(&place, "--folder in");
-    let found = client.content("shared_passages", json!({ "documents": ["."] }));
+    let found = client.content("shared_passages", json!({ "inputs": ["."] }));
     let summary = summary_of(&place, "passages in -o passages.tsv");
     assert_eq!(found["documents"], summary["documents"]);
     assert_eq!(summary["passages"], 1);
@@ -292,7 +296,7 @@ fn passages_are_those_of_the_command() {
             .unwrap()
             .contains("evening tide")
     );
-    let longer = json!({ "documents": ["a.txt"], "against": ["b.txt"], "min_length": 50 });
+    let longer = json!({ "inputs": ["a.txt"], "against": ["b.txt"], "min_length": 50 });
     let found = client.content("shared_passages", longer);
     assert_eq!(found["passages"], json!([]));
     assert_eq!(found["min_length"], 50);
@@ -369,10 +373,74 @@ fn texts_are_checked_against_an_index() {
         (&again["of"], &again["inserted"]),
         (&json!("second"), &json!(false))
     );
+    // An id stands for one text. Nothing is inserted under one that another text has.
+    let taken =
+        json!({ "text": "another text that is not like it", "id": "second", "insert": true });
+    let refused = client.refusal("check_text", taken);
+    assert!(
+        refused.contains("another text with the id 'second'"),
+        "{refused}"
+    );
     let refused = client.refusal("check_text", json!({ "text": "a", "insert": true }));
     assert!(refused.contains("needs the argument id"), "{refused}");
     client.finish();
     assert_eq!(summary_of(&place, "index info seen.lib")["fingerprints"], 2);
+}
+
+#[test]
+fn texts_without_features_are_too_short_to_compare() {
+    let place = Place::new();
+    place.write("in.jsonl", rows(&[("first", FERRY), ("short", "b")]));
+    place.ok("dedup in.jsonl --library seen.lib -o out.jsonl");
+    let mut client = Client::connect(&place, "--index seen.lib");
+    for text in ["", "a", "!"] {
+        let result = client.call("check_text", json!({ "text": text }));
+        let verdict = result["content"][0]["text"].as_str().unwrap();
+        assert!(verdict.contains("too short to compare"), "{verdict}");
+        assert_eq!(result["structuredContent"]["new"], Value::Null);
+    }
+    let equal = client.content("check_text", json!({ "text": "b" }));
+    assert_eq!(
+        (&equal["new"], &equal["of"]),
+        (&json!(false), &json!("short"))
+    );
+}
+
+#[test]
+fn refusals_about_files_say_what_to_do() {
+    let place = Place::new();
+    write_corpus(&place);
+    place.write("in/notes/other.csv", "x,y\n1,2\n");
+    place.write("secret.jsonl", rows(&[("secret", FERRY)]));
+    create_symlink(&place.path(""), &place.path("in/up")).unwrap();
+    let mut client = Client::connect(&place, "--folder in");
+    let refused = client.refusal("find_near_duplicates", json!({ "inputs": ["."] }));
+    assert!(refused.contains("other.csv"), "{refused}");
+    assert!(
+        refused.contains("name the files with documents"),
+        "{refused}"
+    );
+    let missing = |client: &mut Client, path: &str| {
+        let refused = client.refusal("find_near_duplicates", json!({ "inputs": [path] }));
+        refused.contains("does not exist")
+    };
+    for path in ["none.jsonl", "notes/none/a.jsonl", "./none.jsonl"] {
+        assert!(missing(&mut client, path), "{path}");
+    }
+    let outside = place.path("none.jsonl").display().to_string();
+    for path in [
+        "up/none.jsonl",
+        "up/secret.jsonl",
+        "../none.jsonl",
+        "notes/../../none",
+        &outside,
+    ] {
+        assert!(!missing(&mut client, path), "{path}");
+    }
+    let resolved = fs::canonicalize(place.path("in"))
+        .unwrap()
+        .join("none.jsonl");
+    assert!(missing(&mut client, &resolved.display().to_string()));
 }
 
 #[test]
@@ -553,7 +621,7 @@ fn no_path_leads_out_of_the_folders() {
             ("find_near_duplicates", json!({ "inputs": [path] })),
             (
                 "shared_passages",
-                json!({ "documents": ["a.jsonl"], "against": [path] }),
+                json!({ "inputs": ["a.jsonl"], "against": [path] }),
             ),
             (
                 "explain_removal",
@@ -575,7 +643,7 @@ fn no_path_leads_out_of_the_folders() {
         json!({ "inputs": ["."], "forms": "off" }),
     );
     assert_eq!(found["documents"], 2);
-    let found = client.content("shared_passages", json!({ "documents": ["."] }));
+    let found = client.content("shared_passages", json!({ "inputs": ["."] }));
     assert_eq!(found["documents"], 2);
     assert_eq!(client.finish().0, Some(0));
 }

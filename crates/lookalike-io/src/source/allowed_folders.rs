@@ -7,7 +7,8 @@
 //! A file that is replaced by a link between the decision and its opening is not noticed. Whoever can do this can write
 //! to an allowed folder.
 
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use lookalike_system::resolve_path;
@@ -59,9 +60,47 @@ impl AllowedFolders {
         })
     }
 
+    /// Returns `true` if a path would lie inside of the folders and does not exist there. It is looked for without
+    /// following links, and one with `..` never is, so that nothing is told about files elsewhere.
+    pub fn lacks_path(&self, path: &Path) -> bool {
+        let inside: Vec<&Path> = if path.is_absolute() {
+            let folders = self.0.iter();
+            let inside = folders.filter_map(|folder| path.strip_prefix(folder).ok());
+            inside.collect()
+        } else {
+            vec![path; self.0.len()]
+        };
+        let bases = self
+            .0
+            .iter()
+            .filter(|folder| path.is_relative() || path.starts_with(folder));
+        !inside.is_empty()
+            && bases
+                .zip(inside)
+                .all(|(folder, rest)| is_missing_below(folder, rest))
+    }
+
     fn is_below(&self, resolved: &Path) -> bool {
         self.0.iter().any(|folder| resolved.starts_with(folder))
     }
+}
+
+/// Returns `true` if a path below a resolved folder does not exist, and no link is on the way.
+fn is_missing_below(folder: &Path, path: &Path) -> bool {
+    let mut reached = folder.to_path_buf();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => reached.push(name),
+            Component::CurDir => continue,
+            _ => return false,
+        }
+        match reached.symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return false,
+            Err(error) => return error.kind() == ErrorKind::NotFound,
+        }
+    }
+    false
 }
 
 #[cfg(test)]

@@ -453,6 +453,9 @@ fn add_leaf_paths<'a>(data_type: &'a DataType, path: &[&'a str], paths: &mut Vec
     }
 }
 
+/// End of the message about a column that probably has UUIDs, as DuckDB writes them to Parquet.
+const UUID_REMEDY: &str = ": write UUIDs as text, in DuckDB with CAST(… AS VARCHAR)";
+
 /// Refuses a file that lacks a wanted column or has it in an unsuitable type.
 pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &FieldPlan) -> Result<()> {
     for (slot, wanted) in plan.names.iter().enumerate() {
@@ -478,9 +481,13 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &FieldPlan) ->
             Some(data_type) => {
                 let kind = column_kind(data_type).filter(|&kind| plan.accepts_kind(slot, kind));
                 if kind.is_none() {
+                    let remedy = match data_type {
+                        DataType::FixedSizeBinary(16) => UUID_REMEDY,
+                        _ => "",
+                    };
                     return Err(Error::input_error(format!(
                         "the column `{wanted}` of {name} is of the type {data_type}, which cannot \
-                         be used as {}",
+                         be used as {}{remedy}",
                         plan.slot_role(slot)
                     )));
                 }

@@ -1,4 +1,4 @@
-//! `near_duplicates(id, text [, threshold [, recipe [, forms]]])`: an aggregate over documents, whose result is the list of those
+//! `near_duplicates(text, id [, threshold [, recipe [, forms]]])`: an aggregate over documents, whose result is the list of those
 //! that `lookalike dedup` removes.
 //!
 //! DuckDB aggregates rows in any order, on several threads. So the documents are taken in the order of their ids, and of two
@@ -15,7 +15,7 @@ use std::ffi::CStr;
 
 use libduckdb_sys as ffi;
 
-use self::ids::{IdList, NumberIds, TextIds};
+use self::ids::{IdList, NumberIds, TextIds, UuidId};
 use self::run::{DocumentGroup, RemovedDocument};
 use crate::columns::{CallRows, ResultColumn};
 use crate::registration::{AggregateForm, ValueType, c_text, catch_panics, register_aggregate};
@@ -37,24 +37,59 @@ pub(crate) unsafe fn register_all(connection: ffi::duckdb_connection) -> Result<
     let unsigned = number(ffi::DUCKDB_TYPE_DUCKDB_TYPE_UBIGINT);
     add_forms::<NumberIds<u64>>(unsigned, &mut forms);
     let huge = number(ffi::DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT);
-    add_forms::<NumberIds<i128>>(huge, &mut forms);
-    // DuckDB stores a UUID as a number of 128 bits, in the order of its digits.
+    add_forms::<NumberIds<i128>>(huge.clone(), &mut forms);
     let uuid = number(ffi::DUCKDB_TYPE_DUCKDB_TYPE_UUID);
-    add_forms::<NumberIds<i128>>(uuid, &mut forms);
+    add_forms::<NumberIds<UuidId>>(uuid.clone(), &mut forms);
     add_forms::<TextIds>(ValueType::TEXT, &mut forms);
+    for id in [huge, uuid] {
+        add_refusing_forms([id, ValueType::TEXT], refuse_order, &mut forms);
+    }
+    for id in REFUSED_ID_TYPES {
+        add_refusing_forms([ValueType::TEXT, number(id)], refuse_id_type, &mut forms);
+    }
     // SAFETY: the caller's connection is open, and `add_forms` uses the types with which `I` reads and writes.
     unsafe { register_aggregate(connection, NAME, &forms) }
 }
 
+/// Types of ids that are refused with a remedy. DuckDB casts others to these, for example decimal numbers to `DOUBLE`.
+const REFUSED_ID_TYPES: [ffi::duckdb_type; 4] = [
+    ffi::DUCKDB_TYPE_DUCKDB_TYPE_DOUBLE,
+    ffi::DUCKDB_TYPE_DUCKDB_TYPE_DATE,
+    ffi::DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP,
+    ffi::DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP_TZ,
+];
+
 /// Adds the forms of the function with ids of a type.
 fn add_forms<I: IdList>(id: ValueType, forms: &mut Vec<AggregateForm>) {
-    let all = [
-        id.clone(),
-        ValueType::TEXT,
-        ValueType::REAL,
-        ValueType::TEXT,
-        ValueType::TEXT,
-    ];
+    let documents = [ValueType::TEXT, id.clone()];
+    add_all_forms::<I>(documents, id, Some(update_states::<I>), forms);
+}
+
+/// Adds forms that refuse every row, because the message of DuckDB about types names no remedy.
+fn add_refusing_forms(
+    documents: [ValueType; 2],
+    refuse: UpdateFunction,
+    forms: &mut Vec<AggregateForm>,
+) {
+    add_all_forms::<TextIds>(documents, ValueType::TEXT, Some(refuse), forms);
+}
+
+/// Function that DuckDB calls with rows and the states to which they belong.
+type UpdateFunction = unsafe extern "C" fn(
+    ffi::duckdb_function_info,
+    ffi::duckdb_data_chunk,
+    *mut ffi::duckdb_aggregate_state,
+);
+
+/// Adds the forms without and with the optional parameters behind the two of a document.
+fn add_all_forms<I: IdList>(
+    documents: [ValueType; 2],
+    id: ValueType,
+    update: Option<UpdateFunction>,
+    forms: &mut Vec<AggregateForm>,
+) {
+    let optional = [ValueType::REAL, ValueType::TEXT, ValueType::TEXT];
+    let all: Vec<ValueType> = documents.into_iter().chain(optional).collect();
     let fields = vec![
         (c"id", id.clone()),
         (c"kept", id),
@@ -67,11 +102,30 @@ fn add_forms<I: IdList>(id: ValueType, forms: &mut Vec<AggregateForm>) {
         result: result.clone(),
         state_size: Some(state_size),
         init: Some(init_state::<I>),
-        update: Some(update_states::<I>),
+        update,
         combine: Some(combine_states::<I>),
         finalize: Some(finalize_states::<I>),
         destroy: Some(destroy_states::<I>),
     }));
+}
+
+unsafe extern "C" fn refuse_order(
+    info: ffi::duckdb_function_info,
+    _: ffi::duckdb_data_chunk,
+    _: *mut ffi::duckdb_aggregate_state,
+) {
+    let reason = "the id stands before the text: give the text first, as in near_duplicates('posts', text, id) or, as an \
+                  aggregate, near_duplicates(text, id)";
+    report_error(info, Err(reason.to_owned()));
+}
+
+unsafe extern "C" fn refuse_id_type(
+    info: ffi::duckdb_function_info,
+    _: ffi::duckdb_data_chunk,
+    _: *mut ffi::duckdb_aggregate_state,
+) {
+    let reason = "ids are whole numbers, UUIDs or texts, and not fractions, dates or times: give CAST(id AS VARCHAR)";
+    report_error(info, Err(reason.to_owned()));
 }
 
 /// State of a group: a pointer to its documents, because DuckDB moves states.

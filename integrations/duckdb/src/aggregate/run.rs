@@ -23,6 +23,12 @@ use crate::recipe_tools::{DEFAULT_RECIPE, RecipeTools};
 /// Bytes of texts up to which a run is faster in the calling thread than starting others.
 const SMALL_BYTES: usize = 1 << 14;
 
+/// Average bytes from which ids can be texts that stand in the place of ids.
+const LONG_ID_BYTES: usize = 100;
+
+/// How many times longer than the texts such ids are.
+const LONG_ID_RATIO: usize = 4;
+
 /// A removed document.
 pub(super) struct RemovedDocument {
     /// Its place in its group.
@@ -57,7 +63,7 @@ impl<I: IdList> DocumentGroup<I> {
     /// # Errors
     /// If the document has no id, is too long, or has other options than those before it.
     pub(super) fn push_row(&mut self, rows: &CallRows, row: usize) -> Result<(), String> {
-        let [id, text] = [0, 1].map(|at| &rows.columns[at]);
+        let [text, id] = [0, 1].map(|at| &rows.columns[at]);
         if !text.has_value(row) {
             return Ok(());
         }
@@ -123,7 +129,7 @@ impl<I: IdList> DocumentGroup<I> {
     /// Finds the near-duplicates, in the order of their ids.
     ///
     /// # Errors
-    /// Those of a run, and if a threshold or recipe does not exist.
+    /// Those of a run, if a threshold or recipe does not exist, and if ids repeat or seem to be the texts.
     pub(super) fn find_duplicates(&self) -> Result<Vec<RemovedDocument>, String> {
         let mut settings = self.options.clone().unwrap_or_default().to_settings()?;
         if self.texts.len() == 0 {
@@ -137,6 +143,7 @@ impl<I: IdList> DocumentGroup<I> {
             ));
         }
         let order = self.document_order();
+        self.check_ids(&order)?;
         let inputs = RunInputs {
             documents: RowSource::Table(self.to_table(&order)?),
             against: RowSource::default(),
@@ -162,7 +169,7 @@ impl<I: IdList> DocumentGroup<I> {
         Ok(found)
     }
 
-    /// Returns the places of the documents in the order of their ids, and those with equal ids in that of their texts.
+    /// Returns the places of the documents in the order of their ids. Equal ids stand side by side, and are refused.
     fn document_order(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.texts.len() as u32).collect();
         order.sort_unstable_by(|&a, &b| {
@@ -171,6 +178,45 @@ impl<I: IdList> DocumentGroup<I> {
             by_id.then_with(|| self.texts.text_at(a).cmp(self.texts.text_at(b)))
         });
         order
+    }
+
+    /// Refuses ids that several documents have, because a query that leaves out the removed ids would leave out the kept
+    /// documents, too.
+    ///
+    /// # Errors
+    /// If ids repeat, or are so long that the columns seem to be in the wrong order.
+    fn check_ids(&self, order: &[u32]) -> Result<(), String> {
+        let is_same = |a: u32, b: u32| self.ids.compare_ids(a as usize, b as usize).is_eq();
+        let Some(repeated) = order.windows(2).find(|pair| is_same(pair[0], pair[1])) else {
+            return self.check_lengths();
+        };
+        let repeated = repeated[0];
+        let id = self.ids.show_id(repeated as usize);
+        let rows = order.iter().filter(|&&at| is_same(at, repeated)).count();
+        if rows == order.len() {
+            return Err(format!(
+                "all {rows} rows have the id '{id}': give the columns of the texts and of the ids without quotes, as in \
+                 near_duplicates('posts', text, id)"
+            ));
+        }
+        Err(format!(
+            "{rows} rows have the id '{id}': give each document an id of its own, for example row_number() OVER ()"
+        ))
+    }
+
+    /// # Errors
+    /// If the ids are much longer than the texts.
+    fn check_lengths(&self) -> Result<(), String> {
+        let count = self.texts.len();
+        let id_bytes = self.ids.text_bytes().unwrap_or_default() / count;
+        let text_bytes = self.texts.byte_count() / count;
+        if id_bytes < LONG_ID_BYTES || id_bytes < LONG_ID_RATIO * text_bytes {
+            return Ok(());
+        }
+        Err(format!(
+            "the ids have {id_bytes} bytes on average and the texts {text_bytes}: give the text before the id, as in \
+             near_duplicates('posts', text, id), or md5(id) in place of long ids"
+        ))
     }
 
     fn to_table(&self, order: &[u32]) -> Result<MemoryTable, String> {

@@ -37,11 +37,10 @@ const PATIENCE_AT_END: Duration = Duration::from_secs(10);
 /// Stack of the thread that works on calls, in bytes: that of the main thread, on which commands run.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Text for the model that uses the tools.
+/// Text for the model that uses the tools, whatever the server may do.
 const INSTRUCTIONS: &str = "\
 Finds near-duplicate texts, in Chinese and English alike. Similarity is the Jaccard index of pairs of neighbouring words \
-after normalisation; a match has at least the threshold, 0.75 unless another is given. Paths must lie below the folders of \
-this server. Answers are cut to 1 MiB: `left_out` says how much is missing and how to get it.";
+after normalisation; a match has at least the threshold, 0.75 unless another is given. Answers are cut to 1 MiB: `left_out` says how much is missing and how to get it.";
 
 /// Serves one client until its input ends.
 ///
@@ -238,7 +237,7 @@ impl<W: Write> SessionReader<'_, W> {
                 "title": "lookalike: near-duplicate texts",
                 "version": env!("CARGO_PKG_VERSION"),
             },
-            "instructions": INSTRUCTIONS,
+            "instructions": format!("{INSTRUCTIONS} {}", self.shared.server.describe_sources()),
         }))
     }
 

@@ -65,6 +65,26 @@ impl ToolServer {
         self.folders.folders()
     }
 
+    /// Describes what the tools can read, for the model that uses them.
+    pub(super) fn describe_sources(&self) -> String {
+        let mut described = if self.folders().is_empty() {
+            "This server reads no files.".to_owned()
+        } else {
+            format!(
+                "Files are read below {}: give paths relative to these folders, or whole ones.",
+                list_paths(self.folders())
+            )
+        };
+        if !self.indexes.is_empty() {
+            let indexes = list_paths(&self.indexes);
+            described.push_str(&format!(" check_text asks the indexes {indexes}."));
+        }
+        if self.service.is_some() {
+            described.push_str(" check_text asks the collections of a service.");
+        }
+        described
+    }
+
     pub(super) fn allows_insert(&self) -> bool {
         self.allows_insert
     }
@@ -92,10 +112,7 @@ impl ToolServer {
     /// # Errors
     /// If it is none of those that the server was given.
     pub(super) fn find_index(&self, named: Option<&str>) -> Result<&Path> {
-        let list = || {
-            let names = self.indexes.iter().map(|index| index.display().to_string());
-            names.collect::<Vec<_>>().join(", ")
-        };
+        let list = || list_paths(&self.indexes);
         match (named, &self.indexes[..]) {
             (_, []) => bail!(
                 "this server asks no index: start it with `lookalike mcp --index LIB`, or name a `collection` of a \
@@ -121,7 +138,7 @@ impl ToolServer {
     }
 
     /// Resolves a path of a client. Nothing outside of the folders is opened, and the refusal does not tell whether it
-    /// exists.
+    /// exists. It tells so of a path inside of them.
     ///
     /// # Errors
     /// If the path is outside, does not exist, or is neither a file nor a directory.
@@ -134,12 +151,15 @@ impl ToolServer {
         let resolved = self.folders.resolve_path(Path::new(text));
         let readable = resolved.filter(|path| path.is_file() || path.is_dir());
         readable.ok_or_else(|| {
-            let folders = self.folders().iter();
-            let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();
+            let (shown, folders) = (show_text(text), list_paths(self.folders()));
+            if self.folders.lacks_path(Path::new(text)) {
+                return anyhow::anyhow!(
+                    "'{shown}' does not exist in the folders of this server ({folders})"
+                );
+            }
             anyhow::anyhow!(
-                "'{}' is no file or directory below the folders of this server ({}): give a path below one of them",
-                show_text(text),
-                folders.join(", ")
+                "'{shown}' is no file or directory below the folders of this server ({folders}): give a path below one \
+                 of them"
             )
         })
     }
@@ -177,4 +197,9 @@ impl ToolServer {
         self.reading_arguments(input)
             .option_if_given("memory", memory)
     }
+}
+
+fn list_paths(paths: &[PathBuf]) -> String {
+    let paths = paths.iter().map(|path| path.display().to_string());
+    paths.collect::<Vec<_>>().join(", ")
 }

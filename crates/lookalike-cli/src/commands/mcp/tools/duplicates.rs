@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Mutex;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use lookalike_batch::run::{DedupOutputs, DedupSummary, RunSettings, run_dedup};
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::InputSet;
@@ -125,7 +125,10 @@ fn find_near_duplicates(
         ..DedupOutputs::default()
     };
     let inputs = args.run_inputs(&[]);
-    let done = run_dedup(&inputs, &settings, &outputs, watch)?;
+    let done = run_dedup(&inputs, &settings, &outputs, watch).map_err(|error| {
+        let has_folder = paths.iter().any(|path| path.is_dir());
+        explain_refused_input(error, has_folder)
+    })?;
     let mut shown = ShownClusters::read_table(&table, input, watch)?;
     shown.add_texts(
         &InputSet::open_source(&inputs.documents, &settings.read)?,
@@ -134,6 +137,18 @@ fn find_near_duplicates(
         watch,
     )?;
     Ok(shown.into_answer(&done, watch))
+}
+
+/// Adds to the error about a file without the field of the texts that it was not named, but found in a folder.
+fn explain_refused_input(error: lookalike_io::error::Error, has_folder: bool) -> anyhow::Error {
+    let reason = error.to_string();
+    if has_folder && reason.contains("no column") {
+        anyhow!(
+            "{reason}. `inputs` has a folder: name the files with documents in place of it, or give text_field"
+        )
+    } else {
+        error.into()
+    }
 }
 
 /// A row of the table of removed documents.

@@ -25,7 +25,7 @@ pub(super) const TOOL: ToolDescription = ToolDescription {
                   each; rows of JSONL, CSV and Parquet are documents.",
     parameters: &[
         ToolParameter::required(
-            "documents",
+            "inputs",
             ParameterKind::Paths,
             "Files and folders with the documents",
         ),
@@ -68,7 +68,7 @@ fn find_shared_passages(
     input: &ToolInput,
     watch: &CallWatch,
 ) -> Result<ToolAnswer> {
-    let documents = server.resolve_paths(input, "documents")?;
+    let documents = server.resolve_paths(input, "inputs")?;
     let against = server.resolve_paths(input, "against")?;
     let shown = input.integer("max_passages", USUAL_PASSAGES).to_string();
     let min_length = input.integer("min_length", 0);
@@ -122,7 +122,7 @@ fn answer_passages(done: &PassagesSummary, watch: &CallWatch) -> ToolAnswer {
         "rejected_rows": watch.named_rows(),
         "recipe": done.recipe,
     });
-    let how_to_get_rest = "raise max_passages, or name fewer documents.";
+    let how_to_get_rest = "raise max_passages, or name fewer inputs.";
     let pairs = done.most_copied.iter().map(|pair| {
         json!({
             "document": pair.document,

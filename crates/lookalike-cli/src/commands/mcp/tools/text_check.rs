@@ -4,8 +4,10 @@
 //! new. For a service it is a query, or an insert.
 
 use anyhow::{Result, bail};
-use lookalike_batch::index::{RunIndexSettings, index_recipe};
-use lookalike_batch::run::{DedupOutputs, RunInputs, RunSettings, run_dedup_beside_index};
+use lookalike_batch::index::{RunIndexSettings, find_stored_document, index_recipe};
+use lookalike_batch::run::{
+    DedupOutputs, RunInputs, RunSettings, TextStateCounts, run_dedup_beside_index,
+};
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::{MemoryTable, RowSource};
 use lookalike_options::keep_order::KeepOrder;
@@ -91,6 +93,7 @@ fn check_in_index(server: &ToolServer, input: &ToolInput, watch: &CallWatch) -> 
         documents: RowSource::Table(table),
         against: RowSource::default(),
     };
+    let is_known_id = input.flag("insert") && find_stored_document(path, id, None)?.is_some();
     let directory = tempfile::tempdir()?;
     let removed = directory.path().join("removed.jsonl");
     let outputs = DedupOutputs {
@@ -99,7 +102,7 @@ fn check_in_index(server: &ToolServer, input: &ToolInput, watch: &CallWatch) -> 
     };
     let index = RunIndexSettings {
         path: path.to_owned(),
-        adds_kept: input.flag("insert"),
+        adds_kept: input.flag("insert") && !is_known_id,
     };
     let done = run_dedup_beside_index(&inputs, &settings, &outputs, &index, watch)?;
     let removal = std::fs::read_to_string(&removed)?;
@@ -108,13 +111,21 @@ fn check_in_index(server: &ToolServer, input: &ToolInput, watch: &CallWatch) -> 
         .next()
         .map(serde_json::from_str)
         .transpose()?;
+    if is_known_id && removal.is_none() {
+        bail!(
+            "the index has another text with the id '{}', and this one is not its near-duplicate: give another id. Nothing \
+             was inserted",
+            show_text(id)
+        );
+    }
     let compared = done.library.as_ref().map_or(0, |library| library.compared);
     let added = done.library.as_ref().map_or(0, |library| library.added);
     let of = removal.as_ref().map(|removal| &removal["kept"]);
     let similarity = removal.as_ref().map(|removal| &removal["similarity"]);
+    let too_short = describe_short_text(&done.states).filter(|_| removal.is_none());
     let fields = json!({
         "index": path.display().to_string(),
-        "new": removal.is_none(),
+        "new": if too_short.is_some() { Value::Null } else { json!(removal.is_none()) },
         "of": of,
         "similarity": similarity,
         "method": removal.as_ref().map(|removal| &removal["method"]),
@@ -126,7 +137,7 @@ fn check_in_index(server: &ToolServer, input: &ToolInput, watch: &CallWatch) -> 
     });
     let verdict = match (of.and_then(Value::as_str), similarity) {
         (Some(of), Some(similarity)) => describe_duplicate(of, similarity),
-        _ => NEW_TEXT.to_owned(),
+        _ => too_short.unwrap_or(NEW_TEXT).to_owned(),
     };
     Ok(ToolAnswer::new(with_insert(verdict, added > 0), fields))
 }
@@ -171,6 +182,17 @@ fn check_in_collection(
         ),
     };
     Ok(ToolAnswer::new(with_insert(verdict, inserted), fields))
+}
+
+/// Returns the verdict about a text without features that no document equals, in words.
+fn describe_short_text(states: &TextStateCounts) -> Option<&'static str> {
+    if states.empty > 0 {
+        Some("The text is empty, too short to compare: it matches nothing.")
+    } else if states.too_short + states.symbols_only > 0 {
+        Some("The text is too short to compare: only an equal text matches it, and there is none.")
+    } else {
+        None
+    }
 }
 
 /// The verdict about a text that is new, in words.
