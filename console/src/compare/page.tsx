@@ -33,6 +33,8 @@ interface Side {
   bits: string | null;
   fingerprint: string | null;
   signature: number[] | null;
+  /** What decides bits whose sum is 0: a feature, or in recipes of other tools a bit. Pages of earlier programs lack it. */
+  tie?: { feature: string; hash: string } | { bit: number } | null;
 }
 
 export interface Passage {
@@ -395,11 +397,7 @@ export function Steps({ data, letter, side, sentences }: { data: CompareData; le
             </tbody>
           </table>
         </div>
-        {side.bits && (
-          <p>
-            {say.text("compare.sums")}{data.rule_of_sums && <>{say.brackets[0]}<Phrase text={data.rule_of_sums} />{say.brackets[1]}</>}{say.colon}<code>{side.sums.map((sum) => Number(sum.toFixed(4))).join(" ")}</code>
-          </p>
-        )}
+        {side.bits && <Sums side={side} rule={data.rule_of_sums} />}
         {sentences && (
           <>
             <h3>{say.text("compare.sentences")}</h3>
@@ -419,3 +417,22 @@ export function Steps({ data, letter, side, sentences }: { data: CompareData; le
   );
 }
 
+/** The sum of the votes of every bit above the bit, and the feature that decides sums of 0. */
+function Sums({ side, rule }: { side: Side; rule: string }) {
+  const say = useWording();
+  const deciding = side.tie && "feature" in side.tie && side.sums.includes(0) ? side.tie : null;
+  return (
+    <>
+      <p>{say.text("compare.sums")}{rule && <>{say.brackets[0]}<Phrase text={rule} />{say.brackets[1]}</>}</p>
+      <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("compare.sums")}>
+        <table class="steps">
+          <tbody>
+            <tr>{side.sums.map((sum, at) => <td class="number" key={at}>{Number(sum.toFixed(4))}</td>)}</tr>
+            <tr class="sum">{[...side.bits!].map((bit, at) => <td class="number" key={at}>{bit}</td>)}</tr>
+          </tbody>
+        </table>
+      </div>
+      {deciding && <p>{say.text("compare.tie", { hash: deciding.hash })}{say.colon}<Name text={deciding.feature} /></p>}
+    </>
+  );
+}

@@ -133,6 +133,15 @@ impl ExtractOptions {
             self.encoding
         }
     }
+
+    /// Returns the name of the encoding in which a file of text is read, in lower case, if neither the options nor a byte
+    /// order mark state it.
+    pub fn guessed_encoding_of(&self, kind: DocumentKind, bytes: &[u8]) -> Option<String> {
+        let is_text = !matches!(kind, DocumentKind::Docx | DocumentKind::Pdf);
+        let encoding = self.encoding_of(bytes);
+        let is_guessed = is_text && encoding != self.encoding && utf16_by_mark(bytes).is_none();
+        is_guessed.then(|| encoding.name().to_ascii_lowercase())
+    }
 }
 
 /// Returns the text of a document.

@@ -79,7 +79,8 @@ fn extract_attachment(name: &str, bytes: &[u8]) -> Result<String, String> {
     };
     let extracted = extract_text(kind, bytes, &options)
         .map_err(|reason| format!("{name} is not read: {reason}"))?;
-    Ok(json!({ "text": extracted.text }).to_string())
+    let guessed_encoding = options.guessed_encoding_of(kind, bytes);
+    Ok(json!({ "text": extracted.text, "guessed_encoding": guessed_encoding }).to_string())
 }
 
 #[cfg(test)]
@@ -106,6 +107,12 @@ mod tests {
         let call = json!({ "call": "extract", "name": "page.html" });
         let answered = answer(&call, b"<p>Fish &amp; <b>chips</b></p>").unwrap();
         assert_eq!(answered["text"], "Fish & chips\n");
+        assert_eq!(answered["guessed_encoding"], Value::Null);
+        let call = json!({ "call": "extract", "name": "notice.txt" });
+        let gbk = b"\xb9\xab\xb8\xe6\xa3\xba\xb1\xbe\xd6\xdc\xc1\xf9\xcd\xa3\xcb\xae\xa1\xa3";
+        let answered = answer(&call, gbk).unwrap();
+        assert_eq!(answered["text"], "公告：本周六停水。");
+        assert_eq!(answered["guessed_encoding"], "gb18030");
         let broken = answer(
             &json!({ "call": "extract", "name": "a.docx" }),
             b"no archive",

@@ -72,7 +72,7 @@ pub(crate) struct FingerprintArgs {
     ///
     /// Prints the votes, their sums and the fingerprint, with --json as one JSON object. The hashes of a
     /// document have 1 to 128 binary digits, all the same number. A bit of the fingerprint is 1 if the sum of
-    /// its votes is above 0.
+    /// its votes is above 0, else 0.
     #[arg(
         long,
         value_name = "DOCUMENT",

@@ -165,7 +165,8 @@ mod tests {
                 "Jaccard 0.6429 is below the threshold 0.75",
                 Some("Jaccard 0.6429 低于阈值 0.75"),
             ),
-            ("pairs of neighbouring words", Some("相邻的两个词")),
+            ("pairs of neighbouring words", Some("相邻的两个词或字")),
+            ("single words cut by jieba", Some("jieba 切出的词")),
             ("the field `words` is missing", Some("缺少字段 `words`")),
             (
                 "the field `text` is a number, not a string",

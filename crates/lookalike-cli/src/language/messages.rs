@@ -821,9 +821,9 @@ messages! {
     fingerprints_heading() "Fingerprints" "指纹";
     permutation_table(number: usize)
         "Permutation {number}: 1 where a document has the shingle" "排列 {number}：文档有该片段处为 1";
-    minimum() "minimum" "最小者";
+    minimum() "minimum" "最小值";
     equal_minima_of_pairs()
-        "Pairs: equal minima of all permutations, as an estimate of Jaccard; Jaccard" "各对：所有排列中相等的最小者，作为 Jaccard 系数的估计；Jaccard 系数";
+        "Pairs: equal minima of all permutations, as an estimate of Jaccard; Jaccard" "各对：所有排列中相等的最小值，作为 Jaccard 系数的估计；Jaccard 系数";
     some_of_all(some: usize, all: usize) "{some} of {all}" "{some} / {all}";
 
     // `eval` and `tune`.

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
-use lookalike_documents::decoding::utf16_by_mark;
 use lookalike_documents::{DocumentKind, ExtractOptions, estimate_memory, extract_text_while};
 use serde::Serialize;
 
@@ -58,7 +57,7 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
     )?;
     text_work::answer_with_work(&service, client, needed, move |allowance, answer| {
         let text = read_text(&name, kind, &body, &options, allowance)?;
-        let guessed_encoding = guessed_encoding(kind, &body, &options);
+        let guessed_encoding = options.guessed_encoding_of(kind, &body);
         drop((body, room));
         allowance.keep_memory(text.len());
         answer.write_json(&ExtractedFileJson {
@@ -69,14 +68,6 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
         })
     })
     .await
-}
-
-/// Returns the encoding in which a file of text was read, if neither the options nor a byte order mark state it.
-fn guessed_encoding(kind: DocumentKind, file: &[u8], options: &ExtractOptions) -> Option<String> {
-    let is_text = !matches!(kind, DocumentKind::Docx | DocumentKind::Pdf);
-    let encoding = options.encoding_of(file);
-    let is_guessed = is_text && encoding != options.encoding && utf16_by_mark(file).is_none();
-    is_guessed.then(|| encoding.name().to_ascii_lowercase())
 }
 
 /// Returns the text of a file, unless the client disconnects meanwhile.

@@ -79,7 +79,9 @@ pub(crate) struct CompareArgs {
     /// votes, their sums, the fingerprints and their distance
     ///
     /// The hashes have 1 to 128 binary digits, all the same number. A bit of the fingerprint is 1 if the sum
-    /// of its votes is above 0.
+    /// of its votes is above 0, else 0. Without --distance it is 3, or one less than the bits if these are fewer
+    /// than 4. Where the blocks cannot be equally wide, their widths differ by 1, for example 1, 2, 1 and 2 for 6
+    /// bits.
     #[arg(
         long,
         help_heading = "Input",
@@ -91,7 +93,8 @@ pub(crate) struct CompareArgs {
     /// Notation of the fingerprints
     ///
     /// Default: hex. The width follows from the digits of the longer fingerprint; in decimal it is 64 or 128
-    /// bits.
+    /// bits. Without --distance it is 3, or one less than the bits if these are fewer than 4. Where the blocks cannot
+    /// be equally wide, their widths differ by 1, for example 1, 2, 1 and 2 for 6 bits.
     #[arg(
         long,
         value_enum,
