@@ -84,15 +84,10 @@ else:
         "tune": "_labelled",
     }
 
-    #: Public modules, which are loaded when they are first used.
-    _SUBMODULES = ("compat", "errors", "results", "service")
-
     def __getattr__(name: str) -> object:
-        from importlib import import_module
-
-        if name in _SUBMODULES:
-            return import_module(f".{name}", __name__)
         if name in _MODULES:
+            from importlib import import_module
+
             value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
             globals()[name] = value
             return value
@@ -108,6 +103,4 @@ else:
         raise AttributeError(f"module 'lookalike' has no attribute {name!r}{advice}")
 
     def __dir__() -> list[str]:
-        hidden = ("TYPE_CHECKING", "absolute_import")
-        own = (name for name in globals() if name not in hidden and (not name.startswith("_") or name.startswith("__")))
-        return sorted({*own, *__all__, *_SUBMODULES})
+        return sorted({*globals(), *__all__})

@@ -1,6 +1,6 @@
 """Names that were at the top of the package in the version before, and where they are now.
 
-They work until version 0.2, with a warning. Type checkers do not see them.
+They work for one version, with a warning. Type checkers do not see them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def find_former_name(name: str) -> object:
     """Returns what a former name stood for, with a warning that names its place."""
     module, current = FORMER_NAMES[name]
     # The warning is for the line that uses the name: this function and `__getattr__` of the package are above it.
-    warnings.warn(f"lookalike.{name} is now {module}.{current}: the former name goes with version 0.2", DeprecationWarning, stacklevel=3)
+    warnings.warn(f"lookalike.{name} is now {module}.{current}", DeprecationWarning, stacklevel=3)
     if name == "RECIPES":
         from ._recipe import Recipe
 

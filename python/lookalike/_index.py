@@ -14,7 +14,7 @@ from . import _arguments as arguments
 from . import _engine
 from ._choices import Candidates, IdField, Measure, Unit
 from ._data import Names, stream_of
-from ._errors import LookalikeError, as_missing_file
+from ._errors import as_missing_file
 from ._files import FilePath, fingerprint_reading, parquet_input, whole_codes
 from ._ids import IdColumn, named_ids
 from ._keywords import suggest_keywords
@@ -195,10 +195,7 @@ class Index:
         return True
 
     def __repr__(self) -> str:
-        try:
-            info = self.info()
-        except (LookalikeError, OSError):
-            return f"<Index {self.path!r}, which cannot be read>"
+        info = self.info()
         return f"<Index of {counted(info['fingerprints'], 'row')} of {info['bits']} bits, distance {info['distance']}>"
 
 

@@ -87,13 +87,13 @@ class MinHashLSH(_engine.LshTables):
     r: int
     hashranges: list[tuple[int, int]]
 
-    def __new__(cls, *args: Any, **named: Any) -> "MinHashLSH":
+    def __new__(cls, *args: Any, **named: Any) -> Any:
         storage = named.get("storage_config", args[4] if len(args) > 4 else None)
         if cls is MinHashLSH and isinstance(storage, dict) and storage.get("type") == "redis":
             from ._redis_lsh import RedisMinHashLSH
 
-            return RedisMinHashLSH(*args, **named)  # type: ignore[return-value]
-        return super().__new__(cls, *args, **named)  # type: ignore[return-value]
+            return RedisMinHashLSH(*args, **named)
+        return super().__new__(cls, *args, **named)
 
     def __bool__(self) -> bool:
         return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Mapping, NoReturn
 
 from ._recipe import Recipe
@@ -71,7 +70,7 @@ class _Presets(dict[str, Preset]):
 
 #: By name: fineweb (datatrove's example), nemo (NeMo Curator's defaults), marin (its defaults, which are
 #: OLMo 3's), text-dedup-core (text-dedup's benchmark on CORE).
-presets: Mapping[str, Preset] = MappingProxyType(_Presets(
+presets: dict[str, Preset] = _Presets(
     (preset.name, preset)
     for preset in (
         Preset("fineweb", 14, 8, "5-grams of words", {"ngram": 5}),
@@ -79,4 +78,4 @@ presets: Mapping[str, Preset] = MappingProxyType(_Presets(
         Preset("marin", 26, 11, "5-grams of characters", {"ngram": 5, "tokens": "characters"}),
         Preset("text-dedup-core", 50, 4, "2-grams of words", {"ngram": 2}),
     )
-))
+)

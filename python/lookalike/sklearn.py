@@ -15,7 +15,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from . import _arguments as arguments
 from ._data import is_missing
 from ._recipe import RecipeLike, recipe_of
 from ._sketch import minhash, simhash
@@ -28,26 +27,13 @@ class FingerprintTransformer(TransformerMixin, BaseEstimator):  # type: ignore[m
 
     Parameters
     ----------
-    kind : {"simhash", "minhash"}
-        "simhash" gives a column of 0 or 1 for each bit, the highest first, and "minhash" a column of whole numbers for each
-        slot. Hamming distance compares both: the share of equal bits or slots.
-    recipe : str, path, dict or Recipe
-        A name, a file, TOML or a dictionary.
-    threads : int, optional
-        Number of threads; by default one per core.
+    kind : "simhash" for one column of 0 or 1 for each bit, the highest first; "minhash" for one column of whole
+        numbers for each slot. Hamming distance compares both: the share of equal bits or slots.
+    recipe : a name, a file, TOML, a dictionary or a `Recipe`.
+    threads : number of threads; by default one per core.
 
-    Attributes
-    ----------
-    n_features_out_ : int
-        Columns of the result.
-    n_missing_ : int
-        Missing texts of `fit`, which learns nothing from texts.
-
-    Notes
-    -----
-    Texts are a list, a series or an array of one dimension; of a frame give one column, ``X["text"]``, and in a
-    ``ColumnTransformer`` its name alone, not a list. A text that is missing (None, NaN) or too short for a fingerprint has
-    zeros.
+    A text that is missing (None, NaN) or too short for a fingerprint has zeros. Nothing is learned from the texts of
+    `fit`, which counts the missing ones in ``n_missing_``.
     """
 
     def __init__(self, kind: str = "simhash", recipe: RecipeLike = "default", threads: Optional[int] = None) -> None:
@@ -60,8 +46,6 @@ class FingerprintTransformer(TransformerMixin, BaseEstimator):  # type: ignore[m
         self.n_missing_ = sum(text is None for text in _texts(X))
         if self.kind not in ("simhash", "minhash"):
             raise ValueError(f"kind is {self.kind!r}: give 'simhash' or 'minhash'")
-        arguments.threads(self.threads)
-        self.kind_ = self.kind
         self.recipe_ = recipe_of(self.recipe)
         self.n_features_out_ = self.recipe_.bits if self.kind == "simhash" else self.recipe_.slots
         return self
@@ -70,9 +54,7 @@ class FingerprintTransformer(TransformerMixin, BaseEstimator):  # type: ignore[m
         """Returns one row for each text."""
         check_is_fitted(self)
         texts = _texts(X)
-        if not texts:
-            raise ValueError("X has 0 texts, and at least 1 is needed")
-        if self.kind_ == "minhash":
+        if self.kind == "minhash":
             return np.ma.filled(minhash(texts, recipe=self.recipe_, threads=self.threads), 0)
         words = np.ma.filled(simhash(texts, recipe=self.recipe_, threads=self.threads), 0).reshape(len(texts), -1)
         # Big-endian bytes have the highest bit first; the highest word is the last one.
@@ -82,26 +64,21 @@ class FingerprintTransformer(TransformerMixin, BaseEstimator):  # type: ignore[m
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Returns the names of the columns."""
         check_is_fitted(self)
-        noun = "bit" if self.kind_ == "simhash" else "slot"
+        noun = "bit" if self.kind == "simhash" else "slot"
         return np.array([f"{noun}{at}" for at in range(self.n_features_out_)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
         tags.no_validation = True
+        tags.requires_fit = False
         return tags
 
 
 def _texts(X: Any) -> list[Optional[str]]:
     if isinstance(X, str) or not isinstance(X, Iterable):
         raise ValueError(f"X is of the type {type(X).__name__}: give a list of texts")
-    columns = getattr(X, "columns", None)
-    if columns is not None or getattr(X, "ndim", 1) != 1:
-        example = f"such as X[{list(columns)[0]!r}]" if columns is not None and len(columns) else "such as X[:, 0]"
-        raise ValueError(f"X is of the type {type(X).__name__} and has columns: give one of them, {example}")
     texts = [None if is_missing(text) else text for text in X]
     for at, text in enumerate(texts):
         if text is not None and not isinstance(text, str):

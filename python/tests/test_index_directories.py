@@ -3,7 +3,6 @@
 import copy
 import json
 import pickle
-import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -136,10 +135,3 @@ def test_queries_have_their_ids_and_positions(tmp_path):
     assert index.search(texts)["query"].to_pylist() == ["2", "4"]
     assert index.search({"id": [7], "text": [texts[1]]}, id=False)["query"].to_pylist() == ["1"]
     assert index.search(["nothing like it"])["query_position"].type == pa.int64()
-
-
-def test_representation_of_a_lost_index(tmp_path):
-    index = la.Index.build(tmp_path / "index", ["one text of some words", "another text of words"])
-    assert repr(index).startswith("<Index of 2 rows")
-    shutil.rmtree(tmp_path / "index")
-    assert repr(index) == f"<Index {str(tmp_path / 'index')!r}, which cannot be read>"

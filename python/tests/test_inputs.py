@@ -212,30 +212,6 @@ def test_transformer_counts_missing_texts():
     assert transformer.transform([TEXTS[0], None, pd.NA]).sum(axis=1).tolist()[1:] == [0, 0]
 
 
-def test_transformer_takes_one_column():
-    pytest.importorskip("sklearn")
-    from sklearn.compose import ColumnTransformer
-    from sklearn.exceptions import NotFittedError
-
-    from lookalike.sklearn import FingerprintTransformer
-
-    frame = pd.DataFrame({"text": TEXTS, "number": range(len(TEXTS))})
-    expected = FingerprintTransformer().fit_transform(TEXTS)
-    chosen = ColumnTransformer([("bits", FingerprintTransformer(), "text")]).fit_transform(frame)
-    assert np.array_equal(chosen, expected)
-    for given in (frame, frame[["text"]], pl.DataFrame(frame), frame[["text"]].to_numpy()):
-        with pytest.raises(ValueError, match=r"has columns: give one of them, such as X\["):
-            FingerprintTransformer().fit(given)
-    with pytest.raises(NotFittedError):
-        FingerprintTransformer().transform(TEXTS)
-    with pytest.raises(ValueError, match="threads"):
-        FingerprintTransformer(threads=-1).fit(TEXTS)
-    fitted = FingerprintTransformer().fit(TEXTS)
-    assert fitted.set_params(kind="minhash").transform(TEXTS).shape == (len(TEXTS), fitted.n_features_out_)
-    with pytest.raises(ValueError, match="X has 0 texts"):
-        fitted.transform([])
-
-
 @pytest.mark.parametrize("call", [la.dedup, la.pairs])
 def test_refusals_of_columns_name_a_remedy(call):
     for numbers in (pd.DataFrame({"text": [1, 2]}), pl.DataFrame({"text": [1.5, 2.5]}), {"text": [1, 2]}):

@@ -178,14 +178,3 @@ def test_many_documents_can_be_dictionaries():
     )
     assert [answer.verdict for answer in answers] == ["kept", "kept"]
     assert answers[1].id == 1
-
-
-def test_verdicts_are_copied_pickled_and_compared():
-    stream = la.Stream()
-    kept = stream.insert("The ferry leaves at seven.", "a")
-    duplicate = stream.insert("the FERRY leaves at seven!", 7)
-    for verdict in (kept, duplicate):
-        for other in (copy.copy(verdict), copy.deepcopy(verdict), pickle.loads(pickle.dumps(verdict))):
-            assert other == verdict and repr(other) == repr(verdict)
-    assert kept != duplicate and kept != "kept"
-    assert type(kept).__module__ == "lookalike.results"
