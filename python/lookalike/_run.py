@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+else:
+    from ._type_modules import pa, pd, pl
 
 Window = Union[str, float, datetime.timedelta]
 #: A rule by its name, a table by its path, or weights by numbers of copies.
