@@ -74,7 +74,8 @@ class MinHashLSH(_engine.LshTables):
     """An index of MinHashes that finds those likely to reach a Jaccard index, as in ``datasketch``.
 
     The parameters are those of datasketch. Keys are any hashable values. ``storage_config`` is memory, or
-    ``{"type": "redis", …}``, which returns a :class:`RedisMinHashLSH`; other storages are refused.
+    ``{"type": "redis", …}``, which returns a :class:`RedisMinHashLSH`; other storages are refused. Threads can share an index:
+    an insertion or a query is atomic. Only the query buffer is for one thread.
 
     >>> from lookalike.compat.datasketch import MinHashLSH
     >>> lsh = MinHashLSH(threshold=0.9, num_perm=128)
