@@ -45,6 +45,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import compat as compat
+    from . import errors as errors
+    from . import results as results
+    from . import service as service
     from ._async_client import AsyncClient
     from ._client import Client
     from ._decontaminate import decontaminate
@@ -84,10 +88,15 @@ else:
         "tune": "_labelled",
     }
 
-    def __getattr__(name: str) -> object:
-        if name in _MODULES:
-            from importlib import import_module
+    #: Modules that need no other package. Those for other packages are imported by their names.
+    _SUBMODULES = ("compat", "errors", "results", "service")
 
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name in _SUBMODULES:
+            return import_module(f".{name}", __name__)
+        if name in _MODULES:
             value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
             globals()[name] = value
             return value
@@ -103,4 +112,5 @@ else:
         raise AttributeError(f"module 'lookalike' has no attribute {name!r}{advice}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        own = {name for name in globals() if name.startswith("__") or not name.startswith("_")}
+        return sorted((own | {*__all__, *_SUBMODULES}) - {"TYPE_CHECKING"})

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+else:
+    from ._type_modules import pa, pd, pl
 
 #: Fields of benchmarks by their roles, or as the command takes them.
 ItemFields = Union[str, Mapping[str, Union[str, Sequence[str]]], None]

@@ -23,6 +23,8 @@ from ._words import counted, omissions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    from ._type_modules import pa
 
 #: Passages that a notebook shows.
 _SHOWN_PASSAGES = 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Mapping, NoReturn
 
 from ._recipe import Recipe
@@ -25,6 +26,12 @@ class Preset:
     rows: int
     features: str
     changes: Mapping[str, Any] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "changes", MappingProxyType(dict(self.changes)))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.name, self.bands, self.rows, self.features, dict(self.changes))
 
     @property
     def recipe(self) -> Recipe:
@@ -70,7 +77,7 @@ class _Presets(dict[str, Preset]):
 
 #: By name: fineweb (datatrove's example), nemo (NeMo Curator's defaults), marin (its defaults, which are
 #: OLMo 3's), text-dedup-core (text-dedup's benchmark on CORE).
-presets: dict[str, Preset] = _Presets(
+presets: Mapping[str, Preset] = MappingProxyType(_Presets(
     (preset.name, preset)
     for preset in (
         Preset("fineweb", 14, 8, "5-grams of words", {"ngram": 5}),
@@ -78,4 +85,4 @@ presets: dict[str, Preset] = _Presets(
         Preset("marin", 26, 11, "5-grams of characters", {"ngram": 5, "tokens": "characters"}),
         Preset("text-dedup-core", 50, 4, "2-grams of words", {"ngram": 2}),
     )
-)
+))

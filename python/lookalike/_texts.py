@@ -17,6 +17,8 @@ from ._result_tables import ResultTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    from ._type_modules import pa
 
 
 class MeasuredValue(NamedTuple):

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -103,6 +104,23 @@ def test_index_changes_on_disk(tmp_path, documents):
     assert len(la.Index.build(tmp_path / "lib", ["one text of words", None], replace=True)) == 1
     with pytest.raises(la.LookalikeError):
         la.Index(tmp_path / "nothing")
+
+
+def test_index_without_its_directory_is_still_shown(tmp_path):
+    index = la.Index.build(tmp_path / "news.lib", ["a text of some words"])
+    shutil.rmtree(tmp_path / "news.lib")
+    assert repr(index) == f"<Index {str(tmp_path / 'news.lib')!r}, which cannot be read>"
+
+
+def test_summary_is_that_of_the_last_call(tmp_path):
+    index = la.Index.build(tmp_path / "news.lib", [{"id": "a", "text": "a text of some words"}])
+    assert index.add([{"id": "b", "text": "another text of some words"}]) is index.summary
+    index.search("a text of some words")
+    assert "added" not in index.summary
+    # Ids of matches are strings, so that a join with whole numbers needs a cast.
+    numbered = la.Index.build(tmp_path / "numbers.lib", [{"id": 7, "text": "a text of some words"}])
+    found = numbered.search([{"id": 7, "text": "a text of some words"}], distance=0)
+    assert found["query"].to_pylist() == [7] and found["match"].to_pylist() == ["7"]
 
 
 def test_index_of_fingerprints(tmp_path):

@@ -19,9 +19,17 @@ from typing import Any, Iterator
 import lookalike.compat.datasketch
 import lookalike.compat.rensa
 import lookalike.compat.simhash
+import lookalike.data_juicer
+import lookalike.datasets
+import lookalike.datatrove
 import lookalike.errors
+import lookalike.langchain
+import lookalike.llama_index
+import lookalike.pandas
+import lookalike.polars
 import lookalike.results
 import lookalike.service
+import lookalike.sklearn
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python" / "reference.md"
 
@@ -40,6 +48,14 @@ MODULES = (
     lookalike.compat.datasketch,
     lookalike.compat.rensa,
     lookalike.compat.simhash,
+    lookalike.pandas,
+    lookalike.polars,
+    lookalike.sklearn,
+    lookalike.datasets,
+    lookalike.datatrove,
+    lookalike.data_juicer,
+    lookalike.langchain,
+    lookalike.llama_index,
 )
 
 # A page wider than this has its arguments on a line each.
