@@ -18,7 +18,7 @@ from ._errors import SettingError
 from ._ids import located, named_ids
 from ._keywords import suggest_keywords
 from ._messages import in_words_of_python
-from ._progress import teller
+from ._progress import Progress, teller
 from ._result_tables import RejectedRow, pandas_of, polars_of, rejected_rows
 from ._words import counted, omissions
 
@@ -145,7 +145,7 @@ def decontaminate(
     cut: Cut = "document",
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> Decontaminated:
     """Takes items of evaluation benchmarks out of documents, as ``lookalike decontaminate`` does.
 

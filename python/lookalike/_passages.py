@@ -14,7 +14,7 @@ from ._errors import ArgumentTypeError, SettingError
 from ._ids import cast_ids, named_ids
 from ._keywords import suggest_keywords
 from ._messages import with_remedies
-from ._progress import teller
+from ._progress import Progress, teller
 from ._recipe import RecipeLike, recipe_of
 from ._result_tables import RejectedRow, ResultTable, rejected_rows
 from ._run import Window, window_of
@@ -204,7 +204,7 @@ def passages(
     order: PassageOrder = "position",
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> Passages: ...
 @suggest_keywords
 def passages(
@@ -227,7 +227,7 @@ def passages(
     order: PassageOrder = "position",
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> Union[SharedPassages, Passages]:
     """Finds shared passages: those of two texts, or those that the documents of a table share with one another, as
     ``lookalike passages`` does.

@@ -6,12 +6,13 @@ import datetime
 import json
 import numbers
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Generic, Literal, Optional, Sequence, TypeVar, Union, cast, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _arguments as arguments
 from . import _engine, _notebook
@@ -22,9 +23,10 @@ from ._ids import IdColumn, located, name_by_ids, named_ids
 from ._keywords import suggest_keywords
 from ._messages import with_remedies
 from ._paths import FilePath, read_source
-from ._progress import teller
+from ._progress import Progress, teller
 from ._recipe import RecipeLike, recipe_of
 from ._result_tables import RejectedRow, ResultTable, pandas_of, polars_of, rejected_rows
+from ._rows import Rows, RowsT
 from ._table_spool import fields_of_settings
 from ._words import counted, omissions
 
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-_D = TypeVar("_D", bound="Deduplicated")
+    from ._options import DedupOptions, PairsOptions, Unpack
+
+_D = TypeVar("_D", bound="Deduplicated[Any]")
+_Row = TypeVar("_Row")
 
 Window = Union[str, float, datetime.timedelta]
 #: A rule by its name, a table by its path, or weights by numbers of copies.
@@ -53,7 +58,7 @@ _SHOWN_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Deduplicated:
+class Deduplicated(Generic[RowsT]):
     """The result of :func:`dedup`. Its fields:
 
     - ``kept_rows``: positions of the kept rows from 0, ascending, as an array of int64.
@@ -80,7 +85,7 @@ class Deduplicated:
     [{'kept': '1', 'position': 2, 'kept_position': 0}]
     """
 
-    kept_rows: np.ndarray
+    kept_rows: NDArray[np.int64]
     removed: pa.Table
     clusters: pa.Table
     rejected: list[RejectedRow]
@@ -96,13 +101,13 @@ class Deduplicated:
         return result
 
     @cached_property
-    def kept(self) -> Any:
+    def kept(self) -> RowsT:
         """The kept rows, with the type of the data: a table, a frame, a data set or a list. They have the fields of
         ``copies``, ``sources`` and ``weight``.
 
         They are taken from the data when this is first read, so do not change the data before."""
         kept = select(self._data, self.kept_rows)
-        return with_added(kept, self._added) if self._added else kept
+        return cast(RowsT, with_added(kept, self._added) if self._added else kept)
 
     @property
     def pairs(self) -> pa.Table:
@@ -201,6 +206,14 @@ def _rejected_html(rejected: list[RejectedRow]) -> str:
     return _notebook.table(["rejected row", "reason"], rejected[:_SHOWN_ROWS])
 
 
+@overload
+def dedup(data: "os.PathLike[str]", **options: Unpack[DedupOptions]) -> Deduplicated[pa.Table]: ...
+@overload
+def dedup(data: None = None, *, source: Source, **options: Unpack[DedupOptions]) -> Deduplicated[pa.Table]: ...
+@overload
+def dedup(data: Iterator[_Row], **options: Unpack[DedupOptions]) -> Deduplicated[list[_Row]]: ...
+@overload
+def dedup(data: RowsT, **options: Unpack[DedupOptions]) -> Deduplicated[RowsT]: ...
 @suggest_keywords
 def dedup(
     data: Any = None,
@@ -234,8 +247,8 @@ def dedup(
     audit: Union[int, bool, None] = None,
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
-) -> Deduplicated:
+    progress: Progress = None,
+) -> Deduplicated[Any]:
     """Keeps one document of each cluster of near-duplicates, as ``lookalike dedup`` does.
 
     ``data`` is a table or frame of pyarrow, polars, pandas or datasets, anything with
@@ -333,6 +346,10 @@ def dedup(
     )
 
 
+@overload
+def pairs(data: Union[Rows, "os.PathLike[str]"], **options: Unpack[PairsOptions]) -> Pairs: ...
+@overload
+def pairs(data: None = None, *, source: Source, **options: Unpack[PairsOptions]) -> Pairs: ...
 @suggest_keywords
 def pairs(
     data: Any = None,
@@ -360,7 +377,7 @@ def pairs(
     audit: Union[int, bool, None] = None,
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> Pairs:
     """Finds every pair of near-duplicates with its similarity, as ``lookalike pairs`` does.
 
@@ -408,7 +425,7 @@ def learn_forms(
     within: Optional[str] = None,
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> dict[str, Any]:
     """Learns the forms of the data and writes them as a table, as ``lookalike forms learn`` does.
 
