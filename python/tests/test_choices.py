@@ -36,6 +36,27 @@ def test_choices_are_those_of_the_engine(kind, call):
     assert known and known[1].split(", ") == list(get_args(getattr(_choices, kind)))
 
 
+@pytest.mark.parametrize("call", [la.dedup, la.pairs, la.passages, la.decontaminate, la.simhash, la.minhash])
+def test_docstrings_list_arguments_results_and_errors(call):
+    text = inspect.getdoc(call)
+    titles = re.findall(r"^(\w+)\n-{4,}$", text, re.MULTILINE)
+    assert titles == ["Parameters", "Returns", "Raises"]
+    listed = text.split("Parameters\n----------\n")[1].split("\nReturns\n")[0]
+    entries = re.findall(r"^[a-z][\w, ]*?(?= : |$)", listed, re.MULTILINE)
+    names = [name for entry in entries for name in entry.split(", ")]
+    known = list(inspect.signature(call).parameters)
+    assert len(names) == len(set(names)) and set(names) <= set(known)
+    # The others of `pairs` are those of `dedup`.
+    assert call is la.pairs or set(names) == set(known)
+
+
+def test_the_reference_shows_arguments_as_a_list():
+    page = (ROOT / "docs" / "python" / "reference.md").read_text(encoding="utf-8")
+    assert "- `threshold` (float, default 0.75): Smallest similarity that matches (≥)." in page
+    assert "Literal['removed', 'clusters', 'pairs']" in page
+    assert "ForwardRef" not in page and "9223372036854775807" not in page and "----" not in page
+
+
 WRONG = """
 import pathlib; import lookalike as la; from lookalike._accessor import RowsAccessor
 la.dedup(["a"], method="fast")
@@ -61,6 +82,7 @@ la.pairs({"text": ["a"]}, threshold=0.8)
 la.dedup(pathlib.Path("docs.jsonl"))
 RowsAccessor(["a"]).unique(treshold=1)
 RowsAccessor(["a"]).unique(threshold=1)
+la.Stream().insert("a", time="yesterday")
 """
 
 #: Keyword arguments as a type, with the call that has them and those that are not for data in memory.
@@ -91,7 +113,7 @@ def test_type_checkers_know_the_choices(tmp_path):
         env={"MYPYPATH": str(ROOT / "python"), "PATH": ""},
     )
     lines = sorted({int(line) for line in re.findall(r"calls\.py:(\d+): error", checked.stdout)})
-    assert lines == [3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 17, 19, 20, 24], checked.stdout + checked.stderr
+    assert lines == [3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 17, 19, 20, 24, 26], checked.stdout + checked.stderr
 
 
 def test_messages_of_indexes_speak_python(tmp_path):
