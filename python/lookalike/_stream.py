@@ -21,6 +21,9 @@ from ._recipe import Recipe, RecipeLike, recipe_of
 from ._run import Window, window_of
 from ._words import counted
 
+#: Time of a document: seconds since 1970, or a time in UTC if it has no zone.
+Time = Union[float, datetime.datetime, np.datetime64, None]
+
 
 @dataclass(frozen=True, repr=False)
 class StreamVerdict:
@@ -121,7 +124,7 @@ class Stream(_engine.StreamBase):
     recipe: Recipe
     _settings: dict[str, Any]
 
-    def insert(self, text: str, id: Union[int, str, None] = None, time: Any = None) -> StreamVerdict:  # type: ignore[override]
+    def insert(self, text: str, id: Union[int, str, None] = None, time: Time = None) -> StreamVerdict:  # type: ignore[override]
         """Checks a document and inserts it, in one atomic step. Without an id its id is its seq."""
         time = _checked_time(id, time)
         try:
@@ -130,7 +133,7 @@ class Stream(_engine.StreamBase):
             _check_document(text, id, time)
             raise
 
-    def query(self, text: str, id: Union[int, str, None] = None, time: Any = None) -> StreamVerdict:  # type: ignore[override]
+    def query(self, text: str, id: Union[int, str, None] = None, time: Time = None) -> StreamVerdict:  # type: ignore[override]
         """Checks a document without inserting it."""
         time = _checked_time(id, time)
         try:
