@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-else:
-    from ._type_modules import pa, pd, pl
 
     from ._options import DedupOptions, PairsOptions, Unpack
+else:
+    from ._type_modules import pa, pd, pl
 
 _D = TypeVar("_D", bound="Deduplicated[Any]")
 _Row = TypeVar("_Row")
