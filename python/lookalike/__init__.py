@@ -45,6 +45,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import compat as compat
+    from . import errors as errors
+    from . import results as results
+    from . import service as service
     from ._async_client import AsyncClient
     from ._client import Client
     from ._decontaminate import decontaminate
@@ -84,7 +88,7 @@ else:
         "tune": "_labelled",
     }
 
-    #: Public modules, which are loaded when they are first used.
+    #: Modules that need no other package. Those for other packages are imported by their names.
     _SUBMODULES = ("compat", "errors", "results", "service")
 
     def __getattr__(name: str) -> object:
@@ -108,6 +112,5 @@ else:
         raise AttributeError(f"module 'lookalike' has no attribute {name!r}{advice}")
 
     def __dir__() -> list[str]:
-        hidden = ("TYPE_CHECKING", "absolute_import")
-        own = (name for name in globals() if name not in hidden and (not name.startswith("_") or name.startswith("__")))
-        return sorted({*own, *__all__, *_SUBMODULES})
+        own = {name for name in globals() if name.startswith("__") or not name.startswith("_")}
+        return sorted((own | {*__all__, *_SUBMODULES}) - {"TYPE_CHECKING"})

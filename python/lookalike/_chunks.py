@@ -94,7 +94,7 @@ class ChunkDedup:
             known = ", ".join(f"`{name}`" for name in dict.fromkeys(name for fields in metadata for name in fields))
             raise InputError(f"no chunk has the field `{self._missing[0]}` in its metadata, which has {known or 'no fields'}")
 
-    def _decide(self, texts: Sequence[str], groups: Sequence[Hashable], metadata: Sequence[Any]) -> Deduplicated:
+    def _decide(self, texts: Sequence[str], groups: Sequence[Hashable], metadata: Sequence[Any]) -> Deduplicated[Any]:
         rows: dict[str, Any] = {_TEXT: list(texts), _GROUP: [repr(group) for group in groups]}
         for name in self._keep_fields:
             rows[name] = [fields.get(name) for fields in metadata]

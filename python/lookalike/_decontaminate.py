@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Sequence, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _arguments as arguments
 from . import _engine, _notebook
@@ -18,7 +19,7 @@ from ._errors import SettingError
 from ._ids import located, named_ids
 from ._keywords import suggest_keywords
 from ._messages import in_words_of_python
-from ._progress import teller
+from ._progress import Progress, teller
 from ._result_tables import RejectedRow, pandas_of, polars_of, rejected_rows
 from ._words import counted, omissions
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+else:
+    from ._type_modules import pa, pd, pl
 
 #: Fields of benchmarks by their roles, or as the command takes them.
 ItemFields = Union[str, Mapping[str, Union[str, Sequence[str]]], None]
@@ -67,7 +70,7 @@ class Decontaminated:
     [{'benchmark': 'benchmark', 'item': '1', 'found': 'both', 'score': 1.0, 'documents': 1}]
     """
 
-    kept_rows: np.ndarray
+    kept_rows: NDArray[np.int64]
     findings: pa.Table
     items: pa.Table
     rejected: list[RejectedRow]
@@ -145,7 +148,7 @@ def decontaminate(
     cut: Cut = "document",
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> Decontaminated:
     """Takes items of evaluation benchmarks out of documents, as ``lookalike decontaminate`` does.
 
@@ -155,16 +158,30 @@ def decontaminate(
     rare it is in the data. Questions in very many documents are boilerplate and find nothing alone; see
     ``summary["boilerplate_questions"]``.
 
-    The data, ``text`` and ``id`` are as in :func:`dedup`. ``benchmarks`` are files, directories, patterns and URLs, one or
-    a list: JSONL, JSON lists, CSV, Parquet and Arrow of well-known benchmarks are recognised by their fields. Tables and
-    frames, data sets and lists of dictionaries are benchmarks, too, also in a list; a dictionary of these gives each its
-    name. ``fields`` names the fields of other benchmarks, for example
-    ``{"question": "ask", "choices": ["a", "b"], "answer": "key"}``; ``passage`` and ``id`` are the others that can be named.
+    Parameters
+    ----------
+    data, text, id, strict, threads, progress
+        As in :func:`dedup`.
+    benchmarks : path, URL, table, list or dict
+        Files, directories, patterns and URLs, one or a list: JSONL, JSON lists, CSV, Parquet and Arrow of well-known
+        benchmarks are recognised by their fields. Tables and frames, data sets and lists of dictionaries are benchmarks,
+        too, also in a list; a dictionary of these gives each its name.
+    fields : dict
+        Fields of other benchmarks, for example ``{"question": "ask", "choices": ["a", "b"], "answer": "key"}``;
+        ``passage`` and ``id`` are the others that can be named.
+    cut : {"document", "passage", "sentence"}
+        What is taken out of a document with findings: the whole, the question with its answer and choices if they stand
+        nearby, or the same with the rest of their sentences. Parts are cut from one field.
 
-    ``cut`` says what is taken out of a document with findings: document is the whole, passage the question with its answer
-    and choices if they stand nearby, and sentence the same with the rest of their sentences. Parts are cut from one field.
+    Returns
+    -------
+    Decontaminated
+        The kept rows, with the type of the data, and tables of the findings and of the items.
 
-    ``strict``, ``threads`` and ``progress`` are as in :func:`dedup`, and so are the exceptions.
+    Raises
+    ------
+    SettingError, InputError, BadRowError
+        As in :func:`dedup`.
 
     >>> import lookalike as la
     >>> quiz = [

@@ -1,6 +1,6 @@
-"""Names that were at the top of the package in the version before, and where they are now.
+"""Names that were at the top of the package before 0.1, and where they are now.
 
-They work until version 0.2, with a warning. Type checkers do not see them.
+They work in 0.1, with a warning, and will be removed in 0.2. Type checkers do not see them.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from types import FrameType
 
 _DATASKETCH = (
     "AsyncMinHashLSH HyperLogLog HyperLogLogPlusPlus LeanMinHash MinHash MinHashLSH MinHashLSHBloom MinHashLSHEnsemble "
@@ -47,17 +48,23 @@ def refuse_absent_name(name: str) -> None:
         return
     advice = f"lookalike has no {name}: use {ABSENT_NAMES[name]}"
     # `from lookalike import …` asks through `importlib`, which drops the words of an AttributeError.
-    is_import = sys._getframe(2).f_globals.get("__name__") == "importlib._bootstrap"
-    raise ImportError(advice) if is_import else AttributeError(advice)
+    raise ImportError(advice) if _is_of_importlib(sys._getframe(2)) else AttributeError(advice)
 
 
 def find_former_name(name: str) -> object:
     """Returns what a former name stood for, with a warning that names its place."""
     module, current = FORMER_NAMES[name]
-    # The warning is for the line that uses the name: this function and `__getattr__` of the package are above it.
-    warnings.warn(f"lookalike.{name} is now {module}.{current}: the former name goes with version 0.2", DeprecationWarning, stacklevel=3)
+    # `from lookalike import …` asks twice, of which `importlib` is the first one, which needs no warning.
+    if not _is_of_importlib(sys._getframe(2)):
+        # The warning is for the line that uses the name: this function and `__getattr__` of the package are above it.
+        message = f"lookalike.{name} is now {module}.{current}; the former name will be removed in 0.2"
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
     if name == "RECIPES":
         from ._recipe import Recipe
 
         return Recipe.built_in
     return getattr(importlib.import_module(module), current)
+
+
+def _is_of_importlib(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__") == "importlib._bootstrap"

@@ -21,6 +21,8 @@ from ._words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    from ._type_modules import pa, pd, pl
 
 
 class _Matches(ResultTable):
@@ -93,7 +95,8 @@ class HammingIndex(_engine.HammingIndexBase):
 
     ``distance`` is the largest distance of a search (≤ 16), ``bits`` the width of the codes. Codes of up
     to 64 bits are arrays of uint64; wider codes are rows of two words, the lower word first, as
-    :func:`simhash` returns them. Masked codes (texts without a fingerprint) are skipped.
+    :func:`simhash` returns them. Masked codes (texts without a fingerprint) are skipped. Threads can share an index;
+    a search beside a long :meth:`add` can see a part of its codes.
 
     >>> import lookalike as la
     >>> index = la.HammingIndex(distance=3)
@@ -173,7 +176,8 @@ class LshIndex(_engine.LshIndexBase):
     """An index of MinHash signatures that finds those sharing a band.
 
     The bands follow from the recipe and the threshold as in :func:`dedup`, or are given as
-    ``params=(bands, rows)``.
+    ``params=(bands, rows)``. Threads can share an index; a search beside a long :meth:`add` can see a part of
+    its signatures.
 
     >>> import lookalike as la
     >>> index = la.LshIndex(threshold=0.8)

@@ -24,6 +24,8 @@ from ._words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    from ._type_modules import pa
 
 
 class Index:
@@ -33,6 +35,9 @@ class Index:
     way round. Its files are memory-mapped. Changes are on disk when a call returns; one process changes an index at a
     time, and searches always see a complete state. ``path`` is the directory, and ``summary`` the summary of the last change
     or search, a dictionary as the command prints it with ``--json``.
+
+    Threads can share an index, because its state is on disk; only ``summary`` is that of the call that ended last in any
+    thread, so threads take the summary that :meth:`add` and :meth:`remove` return.
 
     >>> import tempfile, lookalike as la
     >>> path = tempfile.mkdtemp() + "/news.lib"
@@ -50,6 +55,7 @@ class Index:
 
     def __init__(self, path: FilePath) -> None:
         self.path = os.fspath(path)
+        #: Summary of the last call of `build`, `add`, `remove` or `search`, as the command prints it with ``--json``.
         self.summary: dict[str, Any] = {}
         self.info()
 
@@ -80,7 +86,8 @@ class Index:
         """Builds an index of documents, or of an array of fingerprints.
 
         ``data``, ``text`` and ``id`` are as in :func:`dedup`; an array of whole numbers, or of rows of two words, holds
-        fingerprints, whose ids are their positions. ``distance`` is the largest of a search (bits, ≤). With
+        fingerprints, whose ids are their positions. ``distance`` is the largest of a search (bits, ≤), and ``plan`` how it is
+        found: "auto", "blocks" (which ``candidates="blocks"`` of a search needs), "scan" or another plan of the command. With
         ``store_texts``, searches can verify by edit distances; with ``distance_only``, the index takes less space and
         answers with distances alone. ``passages`` is the shortest passage, in words, that can be found.
         """
@@ -149,7 +156,8 @@ class Index:
         """Returns a table ``query, match, distance, query_position``, or with ``similarity`` in place of the distance.
 
         ``query`` is the id of a query in the type of its column, or its number from 1, and ``query_position`` its place from
-        0. ``match`` is the id of a row of the index as a string, because an index stores ids as strings.
+        0. ``match`` is the id of a row of the index as a string, because an index stores ids as strings: for a join
+        with whole numbers, cast it first, for example with ``frame["match"].astype("int64")``.
 
         ``queries`` are documents as in :func:`dedup`, an array of fingerprints, or one text. By ``threshold`` or
         ``verify``, the matches are those that :func:`pairs` finds with the same recipe; only the forms of the recipe keep
@@ -198,6 +206,7 @@ class Index:
         try:
             info = self.info()
         except (LookalikeError, OSError):
+            # The directory can be gone or damaged, and a representation must not fail because of it.
             return f"<Index {self.path!r}, which cannot be read>"
         return f"<Index of {counted(info['fingerprints'], 'row')} of {info['bits']} bits, distance {info['distance']}>"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from inspect import signature
 from types import MappingProxyType
-from typing import Any, Hashable, Iterable, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Hashable, Iterable, Iterator, Optional
 
 import numpy as np
 
@@ -73,7 +74,8 @@ class MinHashLSH(_engine.LshTables):
     """An index of MinHashes that finds those likely to reach a Jaccard index, as in ``datasketch``.
 
     The parameters are those of datasketch. Keys are any hashable values. ``storage_config`` is memory, or
-    ``{"type": "redis", …}``, which returns a :class:`RedisMinHashLSH`; other storages are refused.
+    ``{"type": "redis", …}``, which returns a :class:`RedisMinHashLSH`; other storages are refused. Threads can share an index:
+    an insertion or a query is atomic. Only the query buffer is for one thread.
 
     >>> from lookalike.compat.datasketch import MinHashLSH
     >>> lsh = MinHashLSH(threshold=0.9, num_perm=128)
@@ -87,13 +89,15 @@ class MinHashLSH(_engine.LshTables):
     r: int
     hashranges: list[tuple[int, int]]
 
-    def __new__(cls, *args: Any, **named: Any) -> "MinHashLSH":
-        storage = named.get("storage_config", args[4] if len(args) > 4 else None)
-        if cls is MinHashLSH and isinstance(storage, dict) and storage.get("type") == "redis":
-            from ._redis_lsh import RedisMinHashLSH
+    if not TYPE_CHECKING:
+        # Checkers take the parameters and the class from `__init__`. A subclass can have parameters of its own.
+        def __new__(cls, *args: Any, **named: Any) -> Any:
+            storage = named.get("storage_config", args[4] if len(args) > 4 else None)
+            if cls is MinHashLSH and isinstance(storage, dict) and storage.get("type") == "redis":
+                from ._redis_lsh import RedisMinHashLSH
 
-            return RedisMinHashLSH(*args, **named)  # type: ignore[return-value]
-        return super().__new__(cls, *args, **named)  # type: ignore[return-value]
+                return RedisMinHashLSH(*args, **named)
+            return super().__new__(cls, *args, **named)
 
     def __bool__(self) -> bool:
         return True
@@ -196,6 +200,10 @@ class MinHashLSH(_engine.LshTables):
             f"<MinHashLSH of {counted(len(self), 'key')}, {counted(self.b, 'band')} of "
             f"{counted(self.r, 'row')}>"
         )
+
+
+if not TYPE_CHECKING:
+    MinHashLSH.__new__.__signature__ = signature(MinHashLSH.__init__)
 
 
 class _Keys(Mapping[Hashable, "list[Hashable]"]):

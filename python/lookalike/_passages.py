@@ -14,7 +14,7 @@ from ._errors import ArgumentTypeError, SettingError
 from ._ids import cast_ids, named_ids
 from ._keywords import suggest_keywords
 from ._messages import with_remedies
-from ._progress import teller
+from ._progress import Progress, teller
 from ._recipe import RecipeLike, recipe_of
 from ._result_tables import RejectedRow, ResultTable, rejected_rows
 from ._run import Window, window_of
@@ -23,6 +23,8 @@ from ._words import counted, omissions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    from ._type_modules import pa
 
 #: Passages that a notebook shows.
 _SHOWN_PASSAGES = 10
@@ -204,7 +206,7 @@ def passages(
     order: PassageOrder = "position",
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> Passages: ...
 @suggest_keywords
 def passages(
@@ -227,34 +229,54 @@ def passages(
     order: PassageOrder = "position",
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> Union[SharedPassages, Passages]:
     """Finds shared passages: those of two texts, or those that the documents of a table share with one another, as
     ``lookalike passages`` does.
 
-    Two strings give :class:`SharedPassages`; they take only ``min_length``, ``reworded``, ``base`` and ``recipe``. A table,
-    given as the only one, gives :class:`Passages`. The table, ``against``, ``text`` and ``id`` are as in :func:`dedup`.
-    With ``against``, only what documents share with those of ``against`` is found.
+    Parameters
+    ----------
+    a : str or table
+        The first text, or data as in :func:`dedup`, given alone.
+    b : str
+        The second text. Two texts take only the four arguments after it.
+    min_length : int, default 12
+        Shortest passage in words, from 2; a word counts as two characters of a script without spaces.
+    reworded : bool
+        Also finds passages that have many of the same rarer words close together, in whatever order, but few runs of equal
+        words. They have at least 30 words, and some copies are missed.
+    base : str or list of str
+        Text that all were given, such as the question or a form: what stands in it is no part of any passage. A run of five
+        words (ten characters) of it counts for nothing in every document.
+    recipe : str, path, Recipe or dict
+        Its normalisation says which words are equal.
+    against : as data
+        Only what documents share with these is found.
+    text, id
+        As in :func:`dedup`.
+    max_documents : int or str
+        Number of documents (or their percentage, such as "0.5%", or "none") in which a run of five words may be before it
+        is boilerplate, for which alone no two documents are compared; by default 20, or 0.1% if that is more.
+    time : str
+        Field with the time. The source of a passage is then the earlier document, not the one that comes first.
+    window, within
+        As in :func:`dedup`: which documents are compared.
+    offsets : {"characters", "bytes"}
+        Unit of positions, which count from 0.
+    order : {"position", "longest", "copied"}
+        With "copied", documents that have most text of one source come first.
+    strict, threads, progress
+        As in :func:`dedup`.
 
-    ``min_length`` is the shortest passage in words, from 2; a word counts as two characters of a script
-    without spaces. The normalisation of ``recipe`` says which words are equal. ``max_documents`` is the number
-    of documents (or their percentage, such as "0.5%", or "none") in which a run of five words may be before it
-    is boilerplate, for which alone no two documents are compared; by default 20 documents, or 0.1% of them
-    if that is more.
+    Returns
+    -------
+    SharedPassages or Passages
+        The passages of two texts, or of a table.
 
-    ``base`` is a text that all were given, or several, such as the question or a form: what stands in it is no part of
-    any passage. A run of five words (ten characters) of it counts for nothing in every document.
-
-    With ``reworded``, passages are found, too, that have many of the same rarer words close together, in whatever
-    order, but few runs of equal words. They have at least 30 words, and some copies are missed.
-
-    ``time`` names a field with the time of a document; the source of a passage is then the document with the
-    earlier time, not the one that comes first. ``window`` (for example "2d", seconds or a timedelta) compares
-    only documents near each other in ``time``, ``within`` only those with equal values of a field.
-
-    Positions in the table count from 0 in the unit of ``offsets``, characters or bytes. ``order`` is position,
-    longest, or copied, by which documents that have most text of one source come first. ``strict``,
-    ``threads`` and ``progress`` are as in :func:`dedup`, and so are the exceptions.
+    Raises
+    ------
+    SettingError, InputError, BadRowError
+        As in :func:`dedup`.
 
     >>> import lookalike as la
     >>> source = "The ferry leaves at seven. Nobody misses it, because the next one leaves at noon."

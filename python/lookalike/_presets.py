@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Mapping, NoReturn
 
+from ._options import DedupOptions, Unpack
 from ._recipe import Recipe
+from ._rows import RowsT
 from ._run import Deduplicated, dedup
 
 
@@ -27,6 +29,12 @@ class Preset:
     features: str
     changes: Mapping[str, Any] = field(hash=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "changes", MappingProxyType(dict(self.changes)))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.name, self.bands, self.rows, self.features, dict(self.changes))
+
     @property
     def recipe(self) -> Recipe:
         """The most similar recipe, with the normalisation and tokens of ``default``."""
@@ -46,12 +54,14 @@ class Preset:
         steps = [step / 20 for step in range(6, 21)]
         return [(step, self.probability(step)) for step in steps]
 
-    def dedup(self, data: Any, **settings: Any) -> Deduplicated:
+    def dedup(self, data: RowsT, **settings: Unpack[DedupOptions]) -> Deduplicated[RowsT]:
         """Runs :func:`dedup` with this recipe and threshold, by similarity alone; every pair is verified.
 
         The pipeline keeps no filled forms apart, so ``forms`` is "off" unless the settings say otherwise.
         """
-        return dedup(data, **{"recipe": self.recipe, "threshold": self.threshold, "forms": "off", **settings})
+        usual: DedupOptions = {"recipe": self.recipe, "threshold": self.threshold, "forms": "off"}
+        options: DedupOptions = {**usual, **settings}
+        return dedup(data, **options)
 
     def __str__(self) -> str:
         head = f"{self.name}: {self.bands} bands of {self.rows} rows, {self.features}"

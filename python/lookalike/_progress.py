@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, Optional, Union
+from typing import Any, Iterator, Optional, Protocol, Union
 
 from ._arguments import refuse
 from ._errors import SettingError
 
-Teller = Callable[[str, int, int], None]
+
+class Teller(Protocol):
+    """A receiver of progress: the stage, and how much of it is done."""
+
+    def __call__(self, stage: str, done: int, total: int, /) -> object: ...
+
+
+#: True for a bar, False for none, None for one on a terminal, or a receiver.
+Progress = Union[bool, Teller, None]
 
 #: Unit of each stage.
 _UNITS = {"read": "B", "write": "B", "decide": "docs"}
 
 
 @contextmanager
-def teller(progress: Union[bool, Teller, None]) -> Iterator[Optional[Teller]]:
+def teller(progress: Progress) -> Iterator[Optional[Teller]]:
     """Yields the receiver of progress: None, the given function, or a bar that is closed at the end."""
     if callable(progress):
         yield progress

@@ -58,6 +58,15 @@ class Recipe(_engine.RecipeBase):
     def __repr__(self) -> str:
         return f"<Recipe {self.name} {self.hash}>"
 
+    def without_forms(self) -> "Recipe":
+        """Returns the recipe without its table of forms."""
+        return Recipe(super().without_forms().toml)
+
+    def choose_forms(self, choice: Union[str, "os.PathLike[str]"]) -> "Recipe":
+        """Returns the recipe with other forms: "off", or the file of a table that :func:`learn_forms` wrote."""
+        plain = self.without_forms()
+        return plain if choice == "off" else Recipe(plain.toml, name=self.name, forms=os.fspath(choice))
+
     def __reduce__(self) -> Any:
         return Recipe, (self.toml,)
 
@@ -72,6 +81,10 @@ def recipe_of(recipe: RecipeLike) -> Recipe:
     """Returns a recipe from a `Recipe`, a name, a file, TOML or a dictionary."""
     if isinstance(recipe, Recipe):
         return recipe
+    if isinstance(getattr(recipe, "recipe", None), Recipe):
+        # A preset, whose threshold would be lost.
+        name = getattr(recipe, "name", None)
+        raise RecipeError(f"the recipe is the preset {name}: give its recipe, la.presets[{name!r}].recipe, and its threshold")
     if not isinstance(recipe, str) or (recipe != "default" and recipe not in Recipe.built_in):
         return Recipe(recipe)
     if recipe not in _LOADED:

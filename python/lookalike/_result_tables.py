@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+else:
+    from ._type_modules import pa, pd, pl
 
 
 def pandas_of(table: Any) -> Any:

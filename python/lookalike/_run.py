@@ -6,12 +6,13 @@ import datetime
 import json
 import numbers
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Generic, Literal, Optional, Sequence, TypeVar, Union, cast, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _arguments as arguments
 from . import _engine, _notebook
@@ -22,9 +23,10 @@ from ._ids import IdColumn, located, name_by_ids, named_ids
 from ._keywords import suggest_keywords
 from ._messages import with_remedies
 from ._paths import FilePath, read_source
-from ._progress import teller
+from ._progress import Progress, teller
 from ._recipe import RecipeLike, recipe_of
 from ._result_tables import RejectedRow, ResultTable, pandas_of, polars_of, rejected_rows
+from ._rows import Rows, RowsT
 from ._table_spool import fields_of_settings
 from ._words import counted, omissions
 
@@ -33,7 +35,12 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-_D = TypeVar("_D", bound="Deduplicated")
+    from ._options import DedupOptions, PairsOptions, Unpack
+else:
+    from ._type_modules import pa, pd, pl
+
+_D = TypeVar("_D", bound="Deduplicated[Any]")
+_Row = TypeVar("_Row")
 
 Window = Union[str, float, datetime.timedelta]
 #: A rule by its name, a table by its path, or weights by numbers of copies.
@@ -53,7 +60,7 @@ _SHOWN_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Deduplicated:
+class Deduplicated(Generic[RowsT]):
     """The result of :func:`dedup`. Its fields:
 
     - ``kept_rows``: positions of the kept rows from 0, ascending, as an array of int64.
@@ -80,7 +87,7 @@ class Deduplicated:
     [{'kept': '1', 'position': 2, 'kept_position': 0}]
     """
 
-    kept_rows: np.ndarray
+    kept_rows: NDArray[np.int64]
     removed: pa.Table
     clusters: pa.Table
     rejected: list[RejectedRow]
@@ -96,13 +103,13 @@ class Deduplicated:
         return result
 
     @cached_property
-    def kept(self) -> Any:
+    def kept(self) -> RowsT:
         """The kept rows, with the type of the data: a table, a frame, a data set or a list. They have the fields of
         ``copies``, ``sources`` and ``weight``.
 
         They are taken from the data when this is first read, so do not change the data before."""
         kept = select(self._data, self.kept_rows)
-        return with_added(kept, self._added) if self._added else kept
+        return cast(RowsT, with_added(kept, self._added) if self._added else kept)
 
     @property
     def pairs(self) -> pa.Table:
@@ -201,6 +208,14 @@ def _rejected_html(rejected: list[RejectedRow]) -> str:
     return _notebook.table(["rejected row", "reason"], rejected[:_SHOWN_ROWS])
 
 
+@overload
+def dedup(data: "os.PathLike[str]", **options: Unpack[DedupOptions]) -> Deduplicated[pa.Table]: ...
+@overload
+def dedup(data: None = None, *, source: Source, **options: Unpack[DedupOptions]) -> Deduplicated[pa.Table]: ...
+@overload
+def dedup(data: Iterator[_Row], **options: Unpack[DedupOptions]) -> Deduplicated[list[_Row]]: ...
+@overload
+def dedup(data: RowsT, **options: Unpack[DedupOptions]) -> Deduplicated[RowsT]: ...
 @suggest_keywords
 def dedup(
     data: Any = None,
@@ -234,53 +249,107 @@ def dedup(
     audit: Union[int, bool, None] = None,
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
-) -> Deduplicated:
+    progress: Progress = None,
+) -> Deduplicated[Any]:
     """Keeps one document of each cluster of near-duplicates, as ``lookalike dedup`` does.
 
-    ``data`` is a table or frame of pyarrow, polars, pandas or datasets, anything with
-    ``__arrow_c_stream__``, a dictionary of columns, or a list of strings or of dictionaries. Arrow strings are read
-    without a copy. A text is always an element of a list or a column. A ``pathlib.Path`` or a URL names files, and so does
-    ``source``, in place of ``data``: a path, a pattern, a directory or a URL, or a list of these. The result then is a table
-    of pyarrow.
+    Parameters
+    ----------
+    **What is compared**
 
-    ``features`` names a field with lists of features (tokens, say) that replace the text, or is a function from a text
-    to such a list.
+    data : table, frame, column, list, dict or path
+        A table or frame of pyarrow, polars, pandas or datasets, anything with ``__arrow_c_stream__``, a dictionary of
+        columns, or a list of strings or of dictionaries. Arrow strings are read without a copy. A string is never data:
+        a ``pathlib.Path`` or a URL names files.
+    source : path, URL or list of these
+        Files in place of ``data``, also as a pattern or a directory. The result then is a table of pyarrow.
+    text : str or list of str
+        Field with the text, or several, which are joined by a line feed.
+    id : str or False
+        Field with the ids; by default ``id`` if present, else the number of the row from 1, as always with False.
+    features : str or callable
+        Field with lists of features (tokens, say) that replace the text, or a function from a text to such a list.
+    recipe : str, path, Recipe or dict
+        It turns texts into features.
 
-    ``text`` names the field with the text, or several fields, which are joined by a line feed. ``id``
-    names the field with the ids; by default it is the field ``id`` if present, else the number of the row
-    from 1. ``id=False`` always takes the number of the row.
+    **How a pair matches**
 
-    ``threshold`` is the smallest similarity that matches (≥; by default 0.75). ``verify`` is the measure (by default
-    jaccard of the features of ``recipe``) and ``method`` finds the candidates (by default auto); a name that does not
-    exist is refused with the list of all names. ``distance`` (bits, ≤), ``candidates``, ``sentences`` and ``unit`` are
-    as on the command line.
+    threshold : float, default 0.75
+        Smallest similarity that matches (≥).
+    verify : str, default "jaccard"
+        The measure. A name that does not exist is refused with the list of all, here and below.
+    method : str, default "auto"
+        The way to find candidates.
+    distance, candidates, sentences, unit
+        As on the command line; ``distance`` is in bits (≤).
+    forms : {"learn", "off"} or path
+        Keeps filled forms apart that say different things: "learn" learns the forms from the data, a path is the table of
+        :func:`learn_forms`, and "off" compares by similarity alone. By default they are those of ``recipe``, or are
+        learned if the data have texts.
 
-    ``forms`` keeps filled forms that say different things: "learn" learns the forms from the data, a path takes the
-    table of :func:`learn_forms`, and "off" compares by similarity alone. By default they are those of ``recipe``, or are
-    learned if the data have texts.
+    **Which rows may match**
 
-    ``keep`` is first, last, longest, max:FIELD or min:FIELD, or several of these, separated by commas. ``within`` restricts matches to equal values
-    of a field, ``window`` (for example "2d", seconds or a timedelta) to rows near each other in ``time``.
-    All documents of ``against`` precede the data and are kept.
+    within : str
+        Field whose values must be equal.
+    window : str, float or timedelta
+        Largest distance in ``time``, for example "2d", or in seconds.
+    time : str
+        Field with the time.
+    against : as data
+        Documents that precede the data and are kept.
 
-    ``keep_count`` keeps as many documents of each cluster: the first ones in the order of ``keep``. ``drop_all`` keeps none
-    of a cluster of two or more (True), or of so many.
+    **Which rows are kept**
 
-    Three fields can be added to the kept rows, under the names that are given: ``copies`` says how many documents a row
-    stands for, itself and the removed ones that name it. ``sources`` is a field of the data, or ``"FIELD=NAME"``: the added
-    field, by default ``sources``, lists its values in these documents, the most frequent first and at most
-    ``most_sources``. ``weight`` follows from the copies, by ``weight_by``: "log" (1 + the natural logarithm), "sqrt", a
-    dictionary of weights by numbers of copies from which they count, or the path of such a table.
+    keep : str, default "first"
+        first, last, longest, max:FIELD or min:FIELD, or several of these, separated by commas.
+    keep_count : int
+        Number of kept documents of each cluster: the first ones in the order of ``keep``.
+    drop_all : bool or int
+        Keeps none of a cluster of two or more (True), or of so many.
 
-    ``audit`` (True, or the number of documents to sample) estimates the missed matches; see
-    ``summary["audit"]``. ``progress`` is True for a progress bar (needs tqdm; the default on a terminal),
-    False for none, or a function of stage, done and total.
+    **What is added**
 
-    Raises :class:`SettingError` for settings that contradict each other and :class:`InputError` for
-    missing columns. With ``strict``, raises :class:`InputError` for repeated ids and :class:`BadRowError` at
-    the first row that is not valid. Without it, such rows are listed in ``rejected``, and repeated ids are
-    counted in ``summary["repeated_ids"]``. Ctrl-C ends a run.
+    components : bool
+        Adds the column ``component`` to ``clusters``.
+    copies : str
+        Name of a field of kept rows: the number of documents that a row stands for, itself and the removed ones that name
+        it.
+    sources : str
+        A field of the data, or ``"FIELD=NAME"``: the added field, by default ``sources``, lists its values in these
+        documents, the most frequent first.
+    most_sources : int, default 10
+        Largest number of these values.
+    weight : str
+        Name of a field of kept rows that follows from the copies.
+    weight_by : {"log", "sqrt"}, dict or path
+        1 + the natural logarithm, the square root, weights by numbers of copies from which they count, or the path of such
+        a table.
+
+    **How the run goes**
+
+    audit : bool or int
+        Estimates the missed matches, from so many sampled documents; see ``summary["audit"]``.
+    strict : bool
+        Refuses repeated ids and rows that are not valid. Without it, such rows are listed in ``rejected``, and repeated ids
+        are counted in ``summary["repeated_ids"]``.
+    threads : int
+        Number of threads; by default one for each core.
+    progress : bool or callable
+        True for a bar (needs tqdm; the default on a terminal), False for none, or a function of stage, done and total.
+
+    Returns
+    -------
+    Deduplicated
+        The kept rows, with the type of the data, and tables of the others. Ctrl-C ends a run.
+
+    Raises
+    ------
+    SettingError
+        Settings contradict each other.
+    InputError
+        A column is missing, or with ``strict`` an id is repeated.
+    BadRowError
+        With ``strict``, a row is not valid.
 
     >>> import lookalike as la
     >>> rows = [
@@ -333,6 +402,10 @@ def dedup(
     )
 
 
+@overload
+def pairs(data: Union[Rows, "os.PathLike[str]"], **options: Unpack[PairsOptions]) -> Pairs: ...
+@overload
+def pairs(data: None = None, *, source: Source, **options: Unpack[PairsOptions]) -> Pairs: ...
 @suggest_keywords
 def pairs(
     data: Any = None,
@@ -360,14 +433,34 @@ def pairs(
     audit: Union[int, bool, None] = None,
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> Pairs:
     """Finds every pair of near-duplicates with its similarity, as ``lookalike pairs`` does.
 
-    Each copy of a text is paired with its earliest copy at similarity 1, and other pairs name the earliest
-    copy. ``all`` lists every combination; ``distinct`` leaves copies out. ``apart`` also lists similar pairs that
-    ``forms`` keep apart, with the reason in the column ``apart``. With ``against``, a pair is one
-    document of ``against`` and one of the data. The other arguments are those of :func:`dedup`.
+    Each copy of a text is paired with its earliest copy at similarity 1, and other pairs name the earliest copy.
+
+    Parameters
+    ----------
+    data, source, text, id, features, recipe, threshold, verify, method, forms, within, window, time, audit, strict
+        As in :func:`dedup`, like the further arguments that are not listed here.
+    against : as data
+        A pair is then one document of these and one of the data.
+    all : bool
+        Lists every combination of copies.
+    distinct : bool
+        Leaves copies out.
+    apart : bool
+        Also lists similar pairs that ``forms`` keep apart, with the reason in the column ``apart``.
+
+    Returns
+    -------
+    Pairs
+        A table of the pairs, sorted by position.
+
+    Raises
+    ------
+    SettingError, InputError, BadRowError
+        As in :func:`dedup`.
 
     >>> import lookalike as la
     >>> texts = ["the ferry leaves at seven", "the ferry leaves at eight", "a bridge", "the ferry leaves at seven!"]
@@ -408,7 +501,7 @@ def learn_forms(
     within: Optional[str] = None,
     strict: bool = False,
     threads: Optional[int] = None,
-    progress: Union[bool, Any, None] = None,
+    progress: Progress = None,
 ) -> dict[str, Any]:
     """Learns the forms of the data and writes them as a table, as ``lookalike forms learn`` does.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _arguments as arguments
 from . import _engine
@@ -12,13 +13,32 @@ from ._data import few_texts_of
 from ._keywords import suggest_keywords
 from ._recipe import RecipeLike, recipe_of
 
+_Word = TypeVar("_Word", np.uint32, np.uint64)
+
 
 @suggest_keywords
-def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> np.ndarray:
-    """Returns the SimHash fingerprint of each text as an array of uint64.
+def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> NDArray[np.uint64]:
+    """Returns the SimHash fingerprint of each text.
 
-    A fingerprint of more than 64 bits is a row of two words, the lower word first. Texts that are too
-    short for a fingerprint, and nulls, are masked; the array is then a ``numpy.ma.MaskedArray``.
+    Parameters
+    ----------
+    texts : list of str, column or str
+        The texts, or one text.
+    recipe : str, path, Recipe or dict
+        It turns texts into features.
+    threads : int, optional
+        Number of threads; by default one for each core.
+
+    Returns
+    -------
+    ndarray of uint64
+        A fingerprint of more than 64 bits is a row of two words, the lower word first. Texts that are too short for a
+        fingerprint, and nulls, are masked; the array is then a ``numpy.ma.MaskedArray``.
+
+    Raises
+    ------
+    InputError
+        An element is no text.
 
     >>> import lookalike as la
     >>> a, b = la.simhash(["The ferry leaves at seven.", "THE FERRY leaves at seven!"])
@@ -30,11 +50,24 @@ def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int
 
 
 @suggest_keywords
-def minhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> np.ndarray:
-    """Returns the MinHash signature of each text as a row of uint32, one for each slot of the recipe.
+def minhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> NDArray[np.uint32]:
+    """Returns the MinHash signature of each text.
 
-    The share of equal slots of two rows estimates the Jaccard index of the texts. Texts that are too
-    short are masked as in :func:`simhash`.
+    Parameters
+    ----------
+    texts, recipe, threads
+        As in :func:`simhash`.
+
+    Returns
+    -------
+    ndarray of uint32
+        A row for each text, with a column for each slot of the recipe. The share of equal slots of two rows estimates the
+        Jaccard index of the texts. Texts that are too short are masked as in :func:`simhash`.
+
+    Raises
+    ------
+    InputError
+        An element is no text.
 
     >>> import lookalike as la
     >>> a, b = la.minhash(["the ferry leaves at seven", "the ferry leaves at eight"])
@@ -47,7 +80,7 @@ def minhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int
     return _masked(slots, missing)
 
 
-def _masked(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+def _masked(values: NDArray[_Word], missing: NDArray[np.bool_]) -> NDArray[_Word]:
     if not missing.any():
         return values
     mask = missing if values.ndim == 1 else np.repeat(missing[:, None], values.shape[1], axis=1)

@@ -56,7 +56,7 @@ class Job:
             raise SettingError(
                 "a comparison of forms needs texts, and features has no texts: leave one of them out"
             )
-        plain = compared if table is None else compared._without_forms()
+        plain = compared if table is None else compared.without_forms()
         job = cls(plain.toml, chosen, keep or "first", id, within, against, features, table)
         job.open()
         return job
@@ -90,14 +90,14 @@ def _with_forms(recipe: _engine.RecipeBase, forms: Optional[FilePath]) -> _engin
             "forms='learn' is for one machine: write a table with la.learn_forms, of all documents or of a part of them, "
             "and give its file"
         )
-    return recipe._choose_forms(choice)
+    return recipe.choose_forms(choice)
 
 
 @lru_cache(maxsize=8)
 def _open(job: Job) -> _engine.Distributed:
     recipe: _engine.RecipeBase = recipe_of(job.recipe)
     if job.forms is not None:
-        recipe = recipe._with_form_table(job.forms)
+        recipe = recipe.with_form_table(job.forms)
     return _engine.Distributed(
         recipe, dict(job.rule), job.keep, job.id, job.within, job.against, job.features
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 import numbers
-from typing import Any, Iterable, Mapping, Optional, Union
+from dataclasses import dataclass
+from typing import Any, Iterable, Literal, Mapping, Optional, Union
 
 import numpy as np
 
@@ -19,6 +20,56 @@ from ._keywords import suggest_keywords
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._run import Window, window_of
 from ._words import counted
+
+#: Time of a document: seconds since 1970, or a time in UTC if it has no zone.
+Time = Union[float, datetime.datetime, np.datetime64, None]
+
+
+@dataclass(frozen=True, repr=False)
+class StreamVerdict:
+    """The answer to a document. Two verdicts are equal if all their fields are; a comparison with a string is always
+    False, so compare :attr:`verdict`, or use :attr:`is_kept`.
+
+    >>> import lookalike as la
+    >>> stream = la.Stream()
+    >>> stream.insert("The ferry leaves at seven.", "a").is_kept
+    True
+    >>> answer = stream.insert("the FERRY leaves at seven!", "b")
+    >>> answer.verdict, answer.of, answer.similarity, answer.seq
+    ('duplicate', 'a', 1.0, 1)
+
+    ``id`` is the id of the document and ``verdict`` "kept" or "duplicate". A duplicate names in ``of`` the kept document that
+    it repeats, in ``similarity`` the similarity to it, and in ``method`` how the pair was found. ``seq`` is the number of
+    the document in the stream, from 0, and None for one that was not stored. ``late`` is True for a document that is older
+    than the window; it matched nothing and was not stored.
+    """
+
+    id: Union[int, str]
+    verdict: Literal["kept", "duplicate"]
+    of: Union[int, str, None] = None
+    similarity: Optional[float] = None
+    method: Optional[str] = None
+    seq: Optional[int] = None
+    late: bool = False
+
+    @property
+    def is_kept(self) -> bool:
+        """True if the document was kept."""
+        return self.verdict == "kept"
+
+    def __bool__(self) -> bool:
+        # Without it every verdict would be true, also that of a duplicate.
+        raise TypeError("a verdict has no truth value: use its is_kept, or compare its verdict with 'duplicate'")
+
+    def __repr__(self) -> str:
+        if self.of is not None and self.similarity is not None:
+            return f"<StreamVerdict {self.id!r}: duplicate of {self.of!r}, {self.similarity}>"
+        return f"<StreamVerdict {self.id!r}: kept{', late and not stored' if self.late else ''}>"
+
+
+def _verdict_of(answer: _engine.StreamVerdict) -> StreamVerdict:
+    verdict: Any = answer.verdict
+    return StreamVerdict(answer.id, verdict, answer.of, answer.similarity, answer.method, answer.seq, answer.late)
 
 
 class Stream(_engine.StreamBase):
@@ -73,27 +124,27 @@ class Stream(_engine.StreamBase):
     recipe: Recipe
     _settings: dict[str, Any]
 
-    def insert(self, text: str, id: Union[int, str, None] = None, time: Any = None) -> _engine.StreamVerdict:
+    def insert(self, text: str, id: Union[int, str, None] = None, time: Time = None) -> StreamVerdict:  # type: ignore[override]
         """Checks a document and inserts it, in one atomic step. Without an id its id is its seq."""
         time = _checked_time(id, time)
         try:
-            return super().insert(text, id, time)
+            return _verdict_of(super().insert(text, id, time))
         except TypeError:
             _check_document(text, id, time)
             raise
 
-    def query(self, text: str, id: Union[int, str, None] = None, time: Any = None) -> _engine.StreamVerdict:
+    def query(self, text: str, id: Union[int, str, None] = None, time: Time = None) -> StreamVerdict:  # type: ignore[override]
         """Checks a document without inserting it."""
         time = _checked_time(id, time)
         try:
-            return super().query(text, id, time)
+            return _verdict_of(super().query(text, id, time))
         except TypeError:
             _check_document(text, id, time)
             raise
 
     def insert_many(
         self, documents: Iterable[Union[str, Mapping[str, Any]]]
-    ) -> list[_engine.StreamVerdict]:
+    ) -> list[StreamVerdict]:
         """Inserts texts, or dictionaries ``{"text", "id", "time"}``, in order, and returns their verdicts.
 
         All documents are checked before the first one is inserted.
@@ -157,14 +208,6 @@ def _checked_time(id: Any, time: Any) -> Any:
     if isinstance(id, (bool, np.bool_)):
         _check_document("", bool(id), None)
     return time if time is None or type(time) in (int, float) else seconds_of(time)
-
-
-def _refuse_truth(self: _engine.StreamVerdict) -> bool:
-    raise TypeError("a verdict has no truth value: use its is_kept, or compare its verdict with 'duplicate'")
-
-
-# Without it every verdict would be true, also that of a duplicate.
-_engine.StreamVerdict.__bool__ = _refuse_truth  # type: ignore[attr-defined]
 
 
 def _restored(cls: type[Stream], settings: dict[str, Any], rows: Any, following: int) -> Stream:

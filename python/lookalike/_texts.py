@@ -17,6 +17,8 @@ from ._result_tables import ResultTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    from ._type_modules import pa
 
 
 class MeasuredValue(NamedTuple):
@@ -180,7 +182,7 @@ def segment(
     id: IdField = None,
     weights: bool = False,
     threads: Optional[int] = None,
-) -> Any:
+) -> pa.Table:
     """Returns the tokens of every text as a table ``id, tokens`` with spaces between the tokens.
 
     The default recipe is jieba, as for the command. With ``weights``, the table is ``id, term, count,
@@ -196,7 +198,8 @@ def segment(
     refuse_repeated(stream, [] if id is False else ["id" if id is None else id], "data")
     arguments.truth("weights", weights)
     with with_remedies(data):
-        return _engine.segment(stream, recipe_of(recipe), reading, bool(weights), arguments.threads(threads))
+        table: pa.Table = _engine.segment(stream, recipe_of(recipe), reading, bool(weights), arguments.threads(threads))
+    return table
 
 
 #: Former names, under which pickles of the version before have these classes.

@@ -31,6 +31,7 @@ from ._choices import IdField
 from ._data import Names
 from ._errors import InputError
 from ._files import FilePath
+from ._options import DedupOptions, DedupSettings, Unpack
 from ._run import Deduplicated
 from ._table_spool import TableSpool, fields_of_settings
 
@@ -48,8 +49,8 @@ def dedup(
     text: Names = "text",
     id: IdField = None,
     scratch: Optional[FilePath] = None,
-    **settings: Any,
-) -> Deduplicated:
+    **settings: Unpack[DedupSettings],
+) -> Deduplicated[Any]:
     """Keeps one row of each cluster of near-duplicates of a data set, as :func:`lookalike.dedup` does.
 
     ``result.kept`` is a data set of the same kind, and ``result.removed`` a table of the removed rows with the kept ones
@@ -81,7 +82,7 @@ def dedup(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StreamedDeduplicated(Deduplicated):
+class StreamedDeduplicated(Deduplicated[Any]):
     """A result whose kept rows are read again from the stream of which it was made."""
 
     _checksums: Any = field(init=False, default=None)
@@ -137,15 +138,15 @@ class _KeptRows:
 
 
 def _dedup_stream(
-    ds: Any, text: Names, id: IdField, scratch: Optional[FilePath], settings: dict[str, Any]
+    ds: Any, text: Names, id: IdField, scratch: Optional[FilePath], settings: DedupSettings
 ) -> StreamedDeduplicated:
     names = arguments.reading(text, id)["text"]
-    options = {"text": text, "id": id, **settings}
+    options: DedupOptions = {"text": text, "id": id, **settings}
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=scratch) as folder:
         reading = _FirstReading(names, options, TableSpool(folder))
         checksums = {name: reading.copy(split) for name, split in _splits_of(ds).items()}
         table = reading.spool.read()
-        result = _run.dedup([] if table is None else table, **options)
+        result = _run.dedup(table if table is not None else [], **options)
     public = {one.name: getattr(result, one.name) for one in fields(result) if one.init}
     streamed = StreamedDeduplicated._of_data(ds, result._added, **public)
     vars(streamed).update(
@@ -159,7 +160,7 @@ def _dedup_stream(
 class _FirstReading:
     """Copies the fields that a run reads to a spool."""
 
-    def __init__(self, text: list[str], options: dict[str, Any], spool: TableSpool) -> None:
+    def __init__(self, text: list[str], options: Mapping[str, Any], spool: TableSpool) -> None:
         id = options["id"] if isinstance(options["id"], str) else "id"
         self.spool = spool
         self._options, self._text = options, text

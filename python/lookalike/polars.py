@@ -21,6 +21,7 @@ import polars as pl
 from polars.api import register_dataframe_namespace, register_lazyframe_namespace, register_series_namespace
 
 from ._accessor import FrameAccessor, SeriesAccessor
+from ._options import DedupOptions, Unpack
 
 __all__ = ["LookalikeLazyNamespace", "LookalikeNamespace", "LookalikeSeriesNamespace"]
 
@@ -43,7 +44,7 @@ class LookalikeLazyNamespace(LookalikeNamespace):
     def __init__(self, rows: Any) -> None:
         super().__init__(rows.collect())
 
-    def unique(self, **options: Any) -> Any:
+    def unique(self, **options: Unpack[DedupOptions]) -> Any:
         """Returns the kept rows of :meth:`dedup`, as a lazy frame."""
         return super().unique(**options).lazy()
 

@@ -7,13 +7,13 @@ True
 """
 
 from ._decontaminate import Decontaminated
-from ._engine import StreamVerdict
 from ._hamming import HammingMatches, SignatureMatches
 from ._labelled import TuningResult
 from ._passages import PassagePlace, Passages, SharedPassage, SharedPassages
 from ._presets import Preset
 from ._result_tables import RejectedRow
 from ._run import Deduplicated, Pairs
+from ._stream import StreamVerdict
 from ._texts import Comparison, Feature, MeasuredValue, RecipeSteps
 
 __all__ = [

@@ -1,5 +1,6 @@
 """Arguments with a few values: type checkers know them, they are those of the engine, and messages speak Python."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 from made import ROOT
 
 import lookalike as la
-from lookalike import _choices
+from lookalike import _choices, _options
 from lookalike._messages import python_words
 from lookalike.results import Deduplicated
 
@@ -35,8 +36,29 @@ def test_choices_are_those_of_the_engine(kind, call):
     assert known and known[1].split(", ") == list(get_args(getattr(_choices, kind)))
 
 
+@pytest.mark.parametrize("call", [la.dedup, la.pairs, la.passages, la.decontaminate, la.simhash, la.minhash])
+def test_docstrings_list_arguments_results_and_errors(call):
+    text = inspect.getdoc(call)
+    titles = re.findall(r"^(\w+)\n-{4,}$", text, re.MULTILINE)
+    assert titles == ["Parameters", "Returns", "Raises"]
+    listed = text.split("Parameters\n----------\n")[1].split("\nReturns\n")[0]
+    entries = re.findall(r"^[a-z][\w, ]*?(?= : |$)", listed, re.MULTILINE)
+    names = [name for entry in entries for name in entry.split(", ")]
+    known = list(inspect.signature(call).parameters)
+    assert len(names) == len(set(names)) and set(names) <= set(known)
+    # The others of `pairs` are those of `dedup`.
+    assert call is la.pairs or set(names) == set(known)
+
+
+def test_the_reference_shows_arguments_as_a_list():
+    page = (ROOT / "docs" / "python" / "reference.md").read_text(encoding="utf-8")
+    assert "- `threshold` (float, default 0.75): Smallest similarity that matches (≥)." in page
+    assert "Literal['removed', 'clusters', 'pairs']" in page
+    assert "ForwardRef" not in page and "9223372036854775807" not in page and "----" not in page
+
+
 WRONG = """
-import lookalike as la
+import pathlib; import lookalike as la; from lookalike._accessor import RowsAccessor
 la.dedup(["a"], method="fast")
 la.pairs(["a"], verify="dice")
 la.compare("a", "b", unit="lines")
@@ -46,7 +68,37 @@ la.dedup(["a"], id=True)
 la.dedup(["a"]).to_pandas("kept")
 la.evaluate([], method=["auto", "fast"])
 la.dedup(["a"], method="join", verify="cosine", id=False).to_polars("clusters")
+la.dedup()
+la.dedup("a text")
+la.pairs(42)
+la.presets["fineweb"].dedup(["a"], treshold=1)
+la.dedup(["a"], progress=lambda done: None)
+la.pairs(["a"], keep="first")
+words: str = la.dedup(["a"]).kept[0]
+number: int = la.dedup(["a"]).kept[0]
+lengths: list[int] = la.dedup(iter([{"text": "a"}])).kept
+la.dedup(source="docs/*.jsonl", progress=lambda stage, done, total: None)
+la.pairs({"text": ["a"]}, threshold=0.8)
+la.dedup(pathlib.Path("docs.jsonl"))
+RowsAccessor(["a"]).unique(treshold=1)
+RowsAccessor(["a"]).unique(threshold=1)
+la.Stream().insert("a", time="yesterday")
 """
+
+#: Keyword arguments as a type, with the call that has them and those that are not for data in memory.
+OPTIONS = [
+    (_options.DedupOptions, la.dedup),
+    (_options.PairsOptions, la.pairs),
+    (_options.SketchOptions, la.simhash),
+    (_options.SketchOptions, la.minhash),
+]
+
+
+@pytest.mark.parametrize("options, call", OPTIONS, ids=lambda value: value.__name__)
+def test_options_are_those_of_the_call(options, call):
+    listed = inspect.signature(call, eval_str=False).parameters.values()
+    own = {one.name: one.annotation for one in listed if one.kind == one.KEYWORD_ONLY and one.name != "source"}
+    assert {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()} == own
 
 
 def test_type_checkers_know_the_choices(tmp_path):
@@ -61,7 +113,7 @@ def test_type_checkers_know_the_choices(tmp_path):
         env={"MYPYPATH": str(ROOT / "python"), "PATH": ""},
     )
     lines = sorted({int(line) for line in re.findall(r"calls\.py:(\d+): error", checked.stdout)})
-    assert lines == [3, 4, 5, 6, 7, 8, 9, 10], checked.stdout + checked.stderr
+    assert lines == [3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 17, 19, 20, 24, 26], checked.stdout + checked.stderr
 
 
 def test_messages_of_indexes_speak_python(tmp_path):

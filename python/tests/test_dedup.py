@@ -1,6 +1,7 @@
 """Runs over tables: the verdicts of the command on the same rows."""
 
 import datetime
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -266,7 +267,14 @@ def test_refusals_name_value_and_place(arguments, error, said, documents):
 
 def test_preset_is_a_recipe_and_a_threshold():
     documents = [document["text"] for document in made_documents(200)]
+    with pytest.raises(TypeError):
+        la.presets["own"] = la.presets["nemo"]
+    with pytest.raises(TypeError):
+        la.presets["nemo"].changes["ngram"] = 3
+    with pytest.raises(RecipeError, match=r"is the preset nemo: give its recipe, la.presets\['nemo'\].recipe"):
+        la.dedup(["a text"], recipe=la.presets["nemo"])
     for preset in la.presets.values():
+        assert pickle.loads(pickle.dumps(preset)) == preset
         assert preset.probability(preset.threshold) == pytest.approx(0.5, abs=0.05)
         found = preset.dedup(documents)
         again = la.dedup(documents, recipe=preset.recipe, threshold=preset.threshold, forms="off")

@@ -1,6 +1,7 @@
 """Recipes with a table of forms: filled forms that say different things are kept, by every call."""
 
 import json
+import pickle
 
 import pytest
 
@@ -101,3 +102,14 @@ def test_wrong_forms_are_refused(tmp_path):
         la.dedup(NOTICES, forms=3)
     with pytest.raises(la.SettingError, match="features"):
         la.dedup({"tokens": [["a", "b"]]}, features="tokens", forms="learn")
+
+
+def test_recipes_with_other_forms_are_recipes(recipe, tmp_path):
+    table = str(tmp_path / "other.toml")
+    frame = ", ".join(f'"{part}"' for part in FRAME)
+    (tmp_path / "other.toml").write_text(f'lookalike_forms = 1\n[[form]]\nname = "other"\nframe = [{frame}]\n')
+    plain, off, other = recipe.without_forms(), recipe.choose_forms("off"), la.Recipe("default").choose_forms(table)
+    assert plain.form_table is None and off.form_table is None and "other" in other.form_table
+    for one, kept in ((plain, 2), (off, 2), (other, 21)):
+        assert type(one) is la.Recipe and pickle.loads(pickle.dumps(one)) == one
+        assert len(la.dedup(texts(), recipe=one, forms=None if one is other else "off").kept) == kept

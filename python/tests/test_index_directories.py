@@ -106,6 +106,23 @@ def test_index_changes_on_disk(tmp_path, documents):
         la.Index(tmp_path / "nothing")
 
 
+def test_index_without_its_directory_is_still_shown(tmp_path):
+    index = la.Index.build(tmp_path / "news.lib", ["a text of some words"])
+    shutil.rmtree(tmp_path / "news.lib")
+    assert repr(index) == f"<Index {str(tmp_path / 'news.lib')!r}, which cannot be read>"
+
+
+def test_summary_is_that_of_the_last_call(tmp_path):
+    index = la.Index.build(tmp_path / "news.lib", [{"id": "a", "text": "a text of some words"}])
+    assert index.add([{"id": "b", "text": "another text of some words"}]) is index.summary
+    index.search("a text of some words")
+    assert "added" not in index.summary
+    # Ids of matches are strings, so that a join with whole numbers needs a cast.
+    numbered = la.Index.build(tmp_path / "numbers.lib", [{"id": 7, "text": "a text of some words"}])
+    found = numbered.search([{"id": 7, "text": "a text of some words"}], distance=0)
+    assert found["query"].to_pylist() == [7] and found["match"].to_pylist() == ["7"]
+
+
 def test_index_of_fingerprints(tmp_path):
     codes = np.array([1, 2, 2**40], dtype=np.uint64)
     index = la.Index.build(tmp_path / "lib", codes, distance=2)
@@ -136,10 +153,3 @@ def test_queries_have_their_ids_and_positions(tmp_path):
     assert index.search(texts)["query"].to_pylist() == ["2", "4"]
     assert index.search({"id": [7], "text": [texts[1]]}, id=False)["query"].to_pylist() == ["1"]
     assert index.search(["nothing like it"])["query_position"].type == pa.int64()
-
-
-def test_representation_of_a_lost_index(tmp_path):
-    index = la.Index.build(tmp_path / "index", ["one text of some words", "another text of words"])
-    assert repr(index).startswith("<Index of 2 rows")
-    shutil.rmtree(tmp_path / "index")
-    assert repr(index) == f"<Index {str(tmp_path / 'index')!r}, which cannot be read>"

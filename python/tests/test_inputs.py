@@ -212,28 +212,61 @@ def test_transformer_counts_missing_texts():
     assert transformer.transform([TEXTS[0], None, pd.NA]).sum(axis=1).tolist()[1:] == [0, 0]
 
 
-def test_transformer_takes_one_column():
+def test_transformer_refuses_tables():
     pytest.importorskip("sklearn")
+    import scipy.sparse
     from sklearn.compose import ColumnTransformer
+
+    from lookalike.sklearn import FingerprintTransformer
+
+    frame = pd.DataFrame({"text": TEXTS, "page": [1, 2, 3]})
+    for table in (frame, frame[["text"]], pl.DataFrame(frame), pa.table(frame), {"text": TEXTS}):
+        for call in (FingerprintTransformer().fit, FingerprintTransformer().fit_transform, FingerprintTransformer().fit(TEXTS).transform):
+            with pytest.raises(ValueError, match=r'^X is a \w+: give one column, such as X\["text"\]'):
+                call(table)
+    for table in (frame.to_numpy(), np.array([TEXTS]).T, scipy.sparse.eye(3)):
+        with pytest.raises(ValueError, match=r"of 2 dimensions: give an array of one dimension, such as X\[:, 0\]"):
+            FingerprintTransformer().fit(table)
+    with pytest.raises(ValueError, match='give "text" and not'):
+        ColumnTransformer([("f", FingerprintTransformer(), ["text"])]).fit_transform(frame)
+    expected = FingerprintTransformer().fit_transform(TEXTS)
+    for column in (frame["text"], frame["text"].to_numpy(), pl.Series(TEXTS), pa.chunked_array([TEXTS]).to_pylist(), tuple(TEXTS)):
+        assert np.array_equal(FingerprintTransformer().fit_transform(column), expected)
+    columns = ColumnTransformer([("f", FingerprintTransformer(), "text")], sparse_threshold=0)
+    assert np.array_equal(columns.fit_transform(frame), expected)
+
+
+def test_transformer_needs_a_fit_for_each_change_of_its_parameters():
+    pytest.importorskip("sklearn")
     from sklearn.exceptions import NotFittedError
 
     from lookalike.sklearn import FingerprintTransformer
 
-    frame = pd.DataFrame({"text": TEXTS, "number": range(len(TEXTS))})
-    expected = FingerprintTransformer().fit_transform(TEXTS)
-    chosen = ColumnTransformer([("bits", FingerprintTransformer(), "text")]).fit_transform(frame)
-    assert np.array_equal(chosen, expected)
-    for given in (frame, frame[["text"]], pl.DataFrame(frame), frame[["text"]].to_numpy()):
-        with pytest.raises(ValueError, match=r"has columns: give one of them, such as X\["):
-            FingerprintTransformer().fit(given)
+    for kind in ("simhash", "minhash"):
+        with pytest.raises(NotFittedError):
+            FingerprintTransformer(kind=kind).transform(TEXTS)
     with pytest.raises(NotFittedError):
-        FingerprintTransformer().transform(TEXTS)
-    with pytest.raises(ValueError, match="threads"):
+        FingerprintTransformer().get_feature_names_out()
+    transformer = FingerprintTransformer().fit(TEXTS)
+    transformer.set_params(kind="minhash")
+    assert transformer.transform(TEXTS).shape[1] == transformer.n_features_out_ == 64
+    assert len(transformer.get_feature_names_out()) == 64
+    assert transformer.fit_transform(TEXTS).shape[1] == transformer.n_features_out_ == 128
+    with pytest.raises(ValueError, match="threads is -1"):
         FingerprintTransformer(threads=-1).fit(TEXTS)
-    fitted = FingerprintTransformer().fit(TEXTS)
-    assert fitted.set_params(kind="minhash").transform(TEXTS).shape == (len(TEXTS), fitted.n_features_out_)
-    with pytest.raises(ValueError, match="X has 0 texts"):
-        fitted.transform([])
+
+
+@pytest.mark.parametrize("kind, columns", [("simhash", 64), ("minhash", 128)])
+def test_transformer_takes_no_text_and_texts_that_are_read_once(kind, columns):
+    pytest.importorskip("sklearn")
+    from lookalike.sklearn import FingerprintTransformer
+
+    transformer = FingerprintTransformer(kind=kind)
+    assert transformer.fit_transform([]).shape == (0, columns)
+    once = transformer.fit_transform(text for text in TEXTS)
+    assert np.array_equal(once, transformer.transform(text for text in TEXTS)) and len(once) == len(TEXTS)
+    tags = transformer.__sklearn_tags__()
+    assert tags.requires_fit and tags.input_tags.allow_nan and tags.transformer_tags.preserves_dtype == []
 
 
 @pytest.mark.parametrize("call", [la.dedup, la.pairs])

@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 import lookalike as la
+from lookalike.results import StreamVerdict
 from made import ROOT, read_jsonl
 
 
@@ -180,12 +181,17 @@ def test_many_documents_can_be_dictionaries():
     assert answers[1].id == 1
 
 
-def test_verdicts_are_copied_pickled_and_compared():
-    stream = la.Stream()
-    kept = stream.insert("The ferry leaves at seven.", "a")
-    duplicate = stream.insert("the FERRY leaves at seven!", 7)
-    for verdict in (kept, duplicate):
-        for other in (copy.copy(verdict), copy.deepcopy(verdict), pickle.loads(pickle.dumps(verdict))):
-            assert other == verdict and repr(other) == repr(verdict)
-    assert kept != duplicate and kept != "kept"
-    assert type(kept).__module__ == "lookalike.results"
+def test_verdicts_are_values():
+    stream = la.Stream(window="1d")
+    kept = stream.insert("the ferry leaves at seven", "a", time=9)
+    again, late = stream.query("The ferry leaves at seven", "b", time=9), stream.insert("a bridge", 3, time=-(10**6))
+    for verdict in (kept, again, late):
+        for same in (copy.copy(verdict), copy.deepcopy(verdict), pickle.loads(pickle.dumps(verdict))):
+            assert same == verdict and hash(same) == hash(verdict) and repr(same) == repr(verdict)
+        assert verdict != verdict.verdict
+        with pytest.raises(AttributeError):
+            verdict.id = "c"
+    assert len({kept, again, late}) == 3 and late.late and late.seq is None
+    match again:
+        case StreamVerdict(id, "duplicate", of):
+            assert (id, of) == ("b", "a")

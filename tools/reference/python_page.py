@@ -19,9 +19,17 @@ from typing import Any, Iterator
 import lookalike.compat.datasketch
 import lookalike.compat.rensa
 import lookalike.compat.simhash
+import lookalike.data_juicer
+import lookalike.datasets
+import lookalike.datatrove
 import lookalike.errors
+import lookalike.langchain
+import lookalike.llama_index
+import lookalike.pandas
+import lookalike.polars
 import lookalike.results
 import lookalike.service
+import lookalike.sklearn
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python" / "reference.md"
 
@@ -40,6 +48,14 @@ MODULES = (
     lookalike.compat.datasketch,
     lookalike.compat.rensa,
     lookalike.compat.simhash,
+    lookalike.pandas,
+    lookalike.polars,
+    lookalike.sklearn,
+    lookalike.datasets,
+    lookalike.datatrove,
+    lookalike.data_juicer,
+    lookalike.langchain,
+    lookalike.llama_index,
 )
 
 # A page wider than this has its arguments on a line each.
@@ -47,8 +63,11 @@ MAX_WIDTH = 100
 
 
 def clean_type(words: str) -> str:
-    """Returns an annotation without quotes and module names."""
-    return re.sub(r"(?:typing|collections\.abc|lookalike\._\w+)\.", "", words.replace("'", "").replace('"', ""))
+    """Returns an annotation without module names and without quotes, which only literals keep."""
+    words = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", words)
+    parts = re.split(r"(Literal\[[^]]*\])", words)
+    plain = [part if at % 2 else re.sub("['\"]", "", part) for at, part in enumerate(parts)]
+    return re.sub(r"(?:typing|collections\.abc|lookalike\._\w+)\.", "", "".join(plain))
 
 
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
@@ -89,8 +108,33 @@ def describe_signature(name: str, function: Any) -> str:
     return f"{name}(\n" + "".join(f"    {parameter},\n" for parameter in shown) + f"){arrow}"
 
 
+#: Headings of sections that list arguments, results and errors, as numpydoc has them.
+SECTION = re.compile(r"^(Parameters|Attributes|Returns|Raises|Notes)\n-+\n", re.MULTILINE)
+
+
+def write_sections(text: str) -> str:
+    """Returns a docstring whose sections are lists of Markdown: a name, its type and its description on a line."""
+    head, *sections = SECTION.split(text)
+    for title, body in zip(sections[::2], sections[1::2]):
+        listed, example, rest = body.partition(">>> ")
+        entries = listed if title == "Notes" else "\n".join(write_entry(entry) for entry in re.split(r"\n(?=\S)", listed))
+        head += f"**{title}**\n\n{entries.strip()}\n\n{example}{rest}"
+    return head
+
+
+def write_entry(entry: str) -> str:
+    """Returns an argument with its description, or a heading between arguments as it is."""
+    name, _, description = entry.strip().partition("\n")
+    if name.startswith("**") or not name:
+        return f"\n{name.strip('*')}:\n"
+    names, colon, kind = name.partition(" : ")
+    described = " ".join(description.split())
+    return f"- `{names}`" + (f" ({kind})" if colon else "") + (f": {described}" if described else "")
+
+
 def write_docstring(text: str) -> str:
-    """Returns a docstring as Markdown: examples and indented blocks become code."""
+    """Returns a docstring as Markdown: sections become lists, examples and indented blocks become code."""
+    text = write_sections(text)
     text = re.sub(r":(?:\w+:)?(?:func|meth|class|attr|exc|mod|data|obj|ref):`~?([^`]+)`", r"`\1`", text)
     text = text.replace("``", "`")
     lines, block = [], []
@@ -124,7 +168,7 @@ def public_members(kind: type) -> Iterator[tuple[str, Any]]:
     """Yields methods and properties with a docstring of their own, in the order of their definition."""
     for name in dict.fromkeys([*kind.__dict__, *(name for base in kind.__mro__[1:-1] for name in base.__dict__)]):
         member = inspect.getattr_static(kind, name)
-        if name.startswith("_") or isinstance(member, type):
+        if name.startswith("_") or isinstance(member, type) or name in vars(tuple):
             continue
         if isinstance(member, (staticmethod, classmethod)):
             member = member.__func__

@@ -13,13 +13,18 @@ export interface FolderSettings {
   recipe: string;
   text: string;
   id: string;
+  /** Encoding of the files as `--encoding` names it; empty leaves it to the command. */
+  encoding: string;
   threshold: number;
   /** Shortest passage in words. */
   words: number;
   reworded: boolean;
 }
 
-export const usualSettings: FolderSettings = { job: "dedup", recipe: "default", text: "", id: "", threshold: 0.75, words: 12, reworded: false };
+export const usualSettings: FolderSettings = { job: "dedup", recipe: "default", text: "", id: "", encoding: "", threshold: 0.75, words: 12, reworded: false };
+
+/** Encodings that a page offers, as `--encoding` names them. */
+export const encodings = ["utf-8", "gb18030", "big5", "shift_jis", "euc-kr", "windows-1252"] as const;
 
 /** Largest total size of the files of a run in bytes. A module has at most 4 GiB of memory, whatever the machine has. */
 export const maxBytes: Record<Job, number> = { dedup: 1_000_000_000, passages: 200_000_000 };
@@ -100,7 +105,7 @@ export function typedArguments(files: readonly GivenFile[], settings: FolderSett
   const paths = files.map(({ path }) => path);
   const recipe = settings.recipe === "default" ? [] : ["--recipe", settings.recipe];
   const field = (option: string, value: string) => (value.trim() === "" ? [] : [option, value.trim()]);
-  const reading = [...field("--text", settings.text), ...field("--id", settings.id), ...recipe];
+  const reading = [...field("--text", settings.text), ...field("--id", settings.id), ...field("--encoding", settings.encoding), ...recipe];
   if (settings.job === "passages") {
     const reworded = settings.reworded ? ["--reworded"] : [];
     const given = base.flatMap(({ path }) => ["--base", path]);

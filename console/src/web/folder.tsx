@@ -5,7 +5,7 @@ import { findDroppedFiles, nameFiles, nameFolderFiles, type NamedFile } from "..
 import type { ToolProps } from "./compare";
 import type { EndedRun, StartedRun } from "./engine";
 import {
-  acceptedFiles, jobs, maxBytes, pageArguments, placeFiles, splitOutputs, splitUnread, suggestJob, typedArguments, usualSettings, writeCommandLine,
+  acceptedFiles, encodings, jobs, maxBytes, pageArguments, placeFiles, splitOutputs, splitUnread, suggestJob, typedArguments, usualSettings, writeCommandLine,
   type FolderSettings, type Job, type UnreadFile,
 } from "./folder-run";
 import { sayWeb, type WebKey } from "./messages";
@@ -66,11 +66,14 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
     const sorted = [...added].sort((a, b) => (a.name < b.name ? -1 : 1));
     const all = [...files, ...takeReadable(sorted)];
     setFiles(all);
+    setEnded(null);
     setSettings({ ...settings, job: suggestJob(all) });
   };
   const clear = () => {
     setFiles([]);
     setUnread([]);
+    setEnded(null);
+    setSettings({ ...settings, text: "", id: "", encoding: "" });
   };
   const number = (value: string, usual: number) => Number(value) || usual;
   return (
@@ -116,7 +119,15 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
             {sayWeb(say, "web.idField")}
             <input type="text" size={10} placeholder="id" value={settings.id} onInput={(event) => setSettings({ ...settings, id: event.currentTarget.value })} />
           </label>
+          <label class="field">
+            {sayWeb(say, "web.encoding")}
+            <select value={settings.encoding} onChange={(event) => setSettings({ ...settings, encoding: event.currentTarget.value })}>
+              <option value="">{sayWeb(say, "web.encoding.guessed")}</option>
+              {encodings.map((name) => <option key={name} value={name}>{name}</option>)}
+            </select>
+          </label>
         </div>
+        {settings.job === "dedup" && <p class="muted">{sayWeb(say, "web.rowsOnly")}</p>}
         <div class="line">
           {started ? (
             <button type="button" class="button strong" onClick={stop}>{sayWeb(say, "web.cancel")}</button>

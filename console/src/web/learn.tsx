@@ -303,7 +303,7 @@ const maxBands = 128;
 
 function BandCurve({ engine, onProblem }: ToolProps) {
   const say = useWording();
-  const [threshold, setThreshold] = useState(0.8);
+  const [threshold, setThreshold] = useState(0.75);
   /** Chosen bands and rows; null as long as those of the engine are taken. */
   const [chosen, setChosen] = useState<{ bands: number; rows: number } | null>(null);
   const draw = () => (chosen ? engine.drawBands(chosen.bands, chosen.rows) : engine.planBands(threshold));

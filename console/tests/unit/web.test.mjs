@@ -174,6 +174,7 @@ test("arguments are those that a user types, and files cannot be taken for optio
   const typed = (names, settings) => writeCommandLine(typedArguments(placeFiles(named(...names)), { ...usualSettings, ...settings }));
   assert.equal(typed(["my news.csv.gz"], { text: "body" }), 'lookalike dedup "my news.csv.gz" -o kept.csv --removed removed.tsv --clusters clusters.tsv --report report.html --threshold 0.75 --text body');
   assert.equal(typed(["it's.docx", "b.html"], { job: "passages", words: 8, reworded: true, recipe: "jieba" }), 'lookalike passages "it\'s.docx" b.html -o passages.tsv --report report.html --min-length 8 --reworded --recipe jieba');
+  assert.match(typed(["a.csv"], { encoding: "gb18030", text: "正文" }), / --text "正文" --encoding gb18030$/);
   // Each shell has characters of its own between quotation marks.
   const { quoteWord } = await load("../components/shell-words.ts");
   assert.deepEqual(["d-1", "a 1", "甲", "a'b", "$x"].map(quoteWord), ["d-1", '"a 1"', '"甲"', `"a'b"`, "'$x'"]);

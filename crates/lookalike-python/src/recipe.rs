@@ -79,13 +79,11 @@ impl Recipe {
     }
 
     /// Returns the recipe without forms.
-    #[pyo3(name = "_without_forms")]
     fn without_forms(&self) -> Self {
         Self(self.0.clone().without_forms(), Arc::default())
     }
 
     /// Returns the recipe with a table of forms, as TOML.
-    #[pyo3(name = "_with_form_table")]
     fn with_form_table(&self, table: &str) -> PyResult<Self> {
         let table = FormTable::parse_table(FORM_TABLE, table);
         let recipe = table.and_then(|table| self.0.clone().with_forms(FORM_TABLE, &table));
@@ -94,7 +92,6 @@ impl Recipe {
     }
 
     /// Returns the recipe with other forms: `off`, or the file of a table.
-    #[pyo3(name = "_choose_forms")]
     fn choose_forms(&self, choice: &str) -> PyResult<Self> {
         let chosen = FormsChoice::from(choice).apply_to(self.0.clone());
         let recipe = chosen.map_err(option_error_to_py)?;

@@ -3,7 +3,6 @@
 //! The verdicts are those of a collection of the service, because both use the engine's
 //! [`DocumentStream`](lookalike::stream::DocumentStream) or the matcher beneath it. Nothing is on disk until it is saved.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +17,6 @@ use lookalike_io::stream_file::{SavedDocument, read_stream, write_stream};
 use lookalike_options::stream_options::StreamOptions;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,7 +34,7 @@ thread_local! {
 }
 
 /// Id of a document.
-#[derive(Clone, Debug, PartialEq, FromPyObject, IntoPyObject, Serialize, Deserialize)]
+#[derive(Clone, Debug, FromPyObject, IntoPyObject, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum StreamId {
     Number(i64),
@@ -52,74 +50,26 @@ pub(crate) enum StreamId {
 /// >>> answer = stream.insert("the FERRY leaves at seven!", "b")
 /// >>> answer.verdict, answer.of, answer.similarity, answer.seq
 /// ('duplicate', 'a', 1.0, 1)
-#[pyclass(frozen, eq, get_all, module = "lookalike.results")]
-#[derive(PartialEq)]
+#[pyclass(frozen, get_all, module = "lookalike._engine")]
 pub(crate) struct StreamVerdict {
     /// Id of the document.
     id: StreamId,
     /// "kept" or "duplicate".
-    verdict: Cow<'static, str>,
+    verdict: &'static str,
     /// Id of the kept document that this one repeats, if it is a duplicate.
     of: Option<StreamId>,
     /// Similarity to that document.
     similarity: Option<f64>,
     /// The way in which the pair was found.
-    method: Option<Cow<'static, str>>,
+    method: Option<&'static str>,
     /// Number of the document in the stream, from 0; None for one that was not stored.
     seq: Option<u64>,
     /// True if the document is older than the window. It matched nothing and was not stored.
     late: bool,
 }
 
-/// The fields of a verdict, in the order of its constructor.
-type VerdictFields = (
-    StreamId,
-    Cow<'static, str>,
-    Option<StreamId>,
-    Option<f64>,
-    Option<Cow<'static, str>>,
-    Option<u64>,
-    bool,
-);
-
 #[pymethods]
 impl StreamVerdict {
-    /// Creates a verdict of its fields, as a copy or a pickle does.
-    #[new]
-    fn from_fields(
-        id: StreamId,
-        verdict: String,
-        of: Option<StreamId>,
-        similarity: Option<f64>,
-        method: Option<String>,
-        seq: Option<u64>,
-        late: bool,
-    ) -> Self {
-        Self {
-            id,
-            verdict: verdict.into(),
-            of,
-            similarity,
-            method: method.map(Into::into),
-            seq,
-            late,
-        }
-    }
-
-    fn __reduce__<'py>(this: &Bound<'py, Self>) -> (Bound<'py, PyType>, VerdictFields) {
-        let own = this.get();
-        let fields = (
-            own.id.clone(),
-            own.verdict.clone(),
-            own.of.clone(),
-            own.similarity,
-            own.method.clone(),
-            own.seq,
-            own.late,
-        );
-        (this.get_type(), fields)
-    }
-
     /// True if the document was kept.
     #[getter]
     fn is_kept(&self) -> bool {
@@ -193,9 +143,9 @@ impl StreamVerdict {
         let found = duplicate.as_ref();
         Self {
             id,
-            verdict: found.map_or("kept", |_| "duplicate").into(),
+            verdict: found.map_or("kept", |_| "duplicate"),
             similarity: found.map(|found| found.similarity.get()),
-            method: found.map(|found| found.route.name().into()),
+            method: found.map(|found| found.route.name()),
             of: duplicate.map(|found| found.id),
             seq,
             late,

@@ -490,7 +490,12 @@ fn service_extracts_texts_of_files() {
     for (name, file, text, encoding) in [
         ("old.txt", &b"\xCE\xC4\xD5\xC2"[..], "文章", "gb18030"),
         ("old.md", b"\xCE\xC4\xD5\xC2", "文章\n", "gb18030"),
-        ("mark.txt", b"caf\xE9 au lait", "café au lait", "windows-1252"),
+        (
+            "mark.txt",
+            b"caf\xE9 au lait",
+            "café au lait",
+            "windows-1252",
+        ),
     ] {
         let told = extract(&service, name, file).json();
         assert_eq!(

@@ -161,12 +161,12 @@ impl WeightedHashes {
     }
 }
 
-/// Splits `TOKEN=BITS:WEIGHT` into its parts. The token may contain `=` and `:`.
+/// Splits `TOKEN=BITS:WEIGHT` into its parts. The token may contain `=` and `:`. Both signs may be those of a Chinese keyboard.
 fn split_feature(given: &str) -> Result<(&str, &str, &str), String> {
     given
-        .rsplit_once(':')
+        .rsplit_once([':', '：'])
         .and_then(|(front, weight)| {
-            let (token, digits) = front.rsplit_once('=')?;
+            let (token, digits) = front.rsplit_once(['=', '＝'])?;
             (!token.is_empty()).then_some((token, digits, weight))
         })
         .ok_or_else(|| {
@@ -219,6 +219,8 @@ mod tests {
     #[test]
     fn articles_examples_have_their_sums_and_bits() {
         let blog = WeightedHashes::parse_document("CSDN=100101:4 博客=101011:5").unwrap();
+        let typed = WeightedHashes::parse_document("CSDN＝100101：4 博客=101011：5").unwrap();
+        assert_eq!(typed.fingerprint, blog.fingerprint);
         assert_eq!(
             blog.features[0].signed_votes(6),
             [4., -4., -4., 4., -4., 4.]
