@@ -7,7 +7,7 @@ import list from "../../../crates/lookalike-cli/src/language/phrases.json";
 /** Phrases in English and in Chinese. */
 export type PhraseList = readonly (readonly [string, string])[];
 
-const phrases = list as unknown as PhraseList;
+export const enginePhrases = list as unknown as PhraseList;
 
 /** A space within a name, which no pattern has. */
 const joint = "\u00a0";
@@ -44,7 +44,7 @@ function matchParts(phrase: string, pattern: string): string[] | null {
 }
 
 /** Returns the Chinese of a phrase of the engine; null of one that is not listed. */
-export const toChinese = (phrase: string): string | null => translate(phrase, phrases);
+export const toChinese = (phrase: string): string | null => translate(phrase, enginePhrases);
 
 /** Returns the Chinese of a phrase of a list; null of another one. Of several patterns the longest counts. */
 export function translate(phrase: string, phrases: PhraseList): string | null {

@@ -24,6 +24,8 @@ interface NamedText {
   /** Name of the file; empty for a typed text. */
   name: string;
   text: string;
+  /** Encoding in which the file was read, if its bytes alone suggest it. */
+  encoding?: string | null;
 }
 
 export function CompareSection({ engine, onProblem, attempt }: ToolProps) {
@@ -67,7 +69,6 @@ export function CompareSection({ engine, onProblem, attempt }: ToolProps) {
           >
             {sayWeb(say, "web.do")}
           </button>
-          <span class="muted">{sayWeb(say, "web.private")}</span>
         </div>
       </section>
       {asked && comparer && (
@@ -102,7 +103,7 @@ function SideInput({ engine, onProblem, letter, side, onChange }: SideInputProps
   const read = (file: File | undefined) => {
     if (!file) return;
     const extract = async () => engine.extractText(file.name, new Uint8Array(await file.arrayBuffer()));
-    void reading.send(extract, (text) => onChange({ name: file.name, text }));
+    void reading.send(extract, ({ text, guessed_encoding: encoding }) => onChange({ name: file.name, text, encoding }));
   };
   return (
     <div
@@ -127,7 +128,7 @@ function SideInput({ engine, onProblem, letter, side, onChange }: SideInputProps
             }}
           />
         </label>
-        <span class="muted">{side.name || sayWeb(say, "web.openAbout")}</span>
+        <span class="muted">{side.name || sayWeb(say, "web.openAbout")}{side.encoding && <> · {sayWeb(say, "web.readAs", { encoding: side.encoding })}</>}</span>
       </div>
     </div>
   );

@@ -48,6 +48,13 @@ export interface DrawnBands {
   curve: number[];
 }
 
+/** The text of a document file. */
+export interface ExtractedFile {
+  text: string;
+  /** Encoding in which it was read, if its bytes alone suggest it. */
+  guessed_encoding: string | null;
+}
+
 /** A run of the command that ended. */
 export interface EndedRun {
   /** 0 done, 1 done but rows were skipped. */
@@ -238,5 +245,5 @@ export class Engine {
   explainPermutations = (documents: string[], permutations: string[]): Promise<PermutedSets> => this.ask({ call: "permutations", documents, permutations });
   planBands = (threshold: number): Promise<DrawnBands> => this.ask({ call: "bands", threshold });
   drawBands = (bands: number, rows: number): Promise<DrawnBands> => this.ask({ call: "bands", bands, rows });
-  extractText = async (name: string, bytes: Uint8Array): Promise<string> => (await this.ask<{ text: string }>({ call: "extract", name }, bytes)).text;
+  extractText = (name: string, bytes: Uint8Array): Promise<ExtractedFile> => this.ask({ call: "extract", name }, bytes);
 }

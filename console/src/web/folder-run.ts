@@ -15,13 +15,15 @@ export interface FolderSettings {
   id: string;
   /** Encoding of the files as `--encoding` names it; empty leaves it to the command. */
   encoding: string;
+  /** `true` if duplicates are sought among text files, each as one document, not among their lines. */
+  documentPerFile: boolean;
   threshold: number;
   /** Shortest passage in words. */
   words: number;
   reworded: boolean;
 }
 
-export const usualSettings: FolderSettings = { job: "dedup", recipe: "default", text: "", id: "", encoding: "", threshold: 0.75, words: 12, reworded: false };
+export const usualSettings: FolderSettings = { job: "dedup", recipe: "default", text: "", id: "", encoding: "", documentPerFile: false, threshold: 0.75, words: 12, reworded: false };
 
 /** Encodings that a page offers, as `--encoding` names them. */
 export const encodings = ["utf-8", "gb18030", "big5", "shift_jis", "euc-kr", "windows-1252"] as const;
@@ -75,12 +77,19 @@ export const acceptedFiles = [...Object.keys(rowEndings), ...documentEndings, "g
 /** Returns the ending of a file without that of its compression. */
 export const findEnding = (path: string): string => /\.([^./]+)$/.exec(path.toLowerCase().replace(compressedEnding, ""))?.[1] ?? "";
 
+/** Returns the endings of files whose rows cannot be kept in one file, sorted; none if they can. Rows of JSONL and JSON can. */
+export function findMixedFormats(files: readonly NamedFile[]): string[] {
+  const endings = files.map(({ name }) => findEnding(name));
+  const formatOf = (ending: string) => (rowEndings[ending] ?? ending).replace(/^json$/, "jsonl").replace(/^arrows$/, "arrow");
+  return new Set(endings.map(formatOf)).size > 1 ? [...new Set(endings)].sort() : [];
+}
+
 /** Returns the run that files are meant for: passages of documents, duplicates among rows. */
 export const suggestJob = (files: readonly NamedFile[]): Job =>
   files.some(({ name }) => documentEndings.includes(findEnding(name)) || (files.length > 1 && rowEndings[findEnding(name)] === "txt")) ? "passages" : "dedup";
 
 /** Names that the run writes, so that no file of the user has one of them. */
-const writtenNames = ["kept", "removed", "clusters", "passages", "report"];
+const writtenNames = ["kept", "removed", "rejected", "clusters", "passages", "report"];
 
 /** Gives files paths that neither begin with `-` nor are those of outputs. Two files of one path both stay, the second in a folder of its own. */
 export function placeFiles(files: readonly NamedFile[]): GivenFile[] {
@@ -112,8 +121,11 @@ export function typedArguments(files: readonly GivenFile[], settings: FolderSett
     const sources = against.length > 0 ? ["--against", ...against.map(({ path }) => path)] : [];
     return ["passages", ...paths, ...sources, "-o", "passages.tsv", "--report", "report.html", "--min-length", String(settings.words), ...reworded, ...given, ...reading];
   }
-  const kept = `kept.${rowEndings[findEnding(paths[0] ?? "")] ?? "jsonl"}`;
-  const outputs = ["-o", kept, "--removed", "removed.tsv", "--clusters", "clusters.tsv", "--report", "report.html"];
+  const format = rowEndings[findEnding(paths[0] ?? "")] ?? "jsonl";
+  const rejected = ["parquet", "arrow", "arrows"].includes(format) ? "jsonl" : format;
+  // Kept documents of a file each would be copies of the files.
+  const kept = settings.documentPerFile ? ["--document-per-file"] : ["-o", `kept.${format}`];
+  const outputs = [...kept, "--removed", "removed.tsv", "--rejected", `rejected.${rejected}`, "--clusters", "clusters.tsv", "--report", "report.html"];
   return ["dedup", ...paths, ...outputs, "--threshold", String(settings.threshold), ...reading];
 }
 
@@ -128,8 +140,10 @@ export const pageArguments = (typed: readonly string[], language: string): strin
 /** Writes arguments as a line for a shell. */
 export const writeCommandLine = (typed: readonly string[]): string => ["lookalike", ...typed].map(quoteWord).join(" ");
 
-/** Returns the report among what a run wrote, and everything else. */
-export function splitOutputs(written: readonly WrittenFile[]): { report: WrittenFile | null; others: WrittenFile[] } {
+/** Returns the report among what a run wrote, the rejected rows if there are any, and everything else. */
+export function splitOutputs(written: readonly WrittenFile[]): { report: WrittenFile | null; rejected: WrittenFile | null; others: WrittenFile[] } {
   const isReport = ({ name }: WrittenFile) => name === "report.html";
-  return { report: written.find(isReport) ?? null, others: written.filter((file) => !isReport(file)) };
+  const isRejected = ({ name }: WrittenFile) => name.startsWith("rejected.");
+  const others = written.filter((file) => !isReport(file) && !isRejected(file));
+  return { report: written.find(isReport) ?? null, rejected: written.find((file) => isRejected(file) && file.content.size > 0) ?? null, others };
 }

@@ -3,14 +3,19 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Stat, useWording } from "../components/basics";
 import { findDroppedFiles, nameFiles, nameFolderFiles, type NamedFile } from "../console/document-files";
 import type { ToolProps } from "./compare";
-import type { EndedRun, StartedRun } from "./engine";
+import { EngineRefusal, type EndedRun, type StartedRun } from "./engine";
 import {
-  acceptedFiles, encodings, jobs, maxBytes, pageArguments, placeFiles, splitOutputs, splitUnread, suggestJob, typedArguments, usualSettings, writeCommandLine,
+  acceptedFiles, encodings, findEnding, findMixedFormats, jobs, maxBytes, pageArguments, placeFiles, splitOutputs, splitUnread, suggestJob, typedArguments, usualSettings, writeCommandLine,
   type FolderSettings, type Job, type UnreadFile,
 } from "./folder-run";
 import { sayWeb, type WebKey } from "./messages";
 import { RecipeChoice } from "./recipe-choice";
+import { findSuggestedEncoding } from "./refusals";
 import type { WrittenFile } from "./worker";
+
+/** Settings that belong to the files of a run, as they are before any is given. */
+const { text, id, encoding, documentPerFile } = usualSettings;
+const ownSettings = { text, id, encoding, documentPerFile };
 
 /** Files that are listed by name. */
 const shownFiles = 8;
@@ -30,6 +35,8 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   const [status, setStatus] = useState("");
   const [ended, setEnded] = useState<{ run: EndedRun; job: Job } | null>(null);
   const [started, setStarted] = useState<StartedRun | null>(null);
+  /** The encoding that the last run was refused for; null if it was not. */
+  const [suggested, setSuggested] = useState<string | null>(null);
   const latest = useRef<StartedRun | null>(null);
   const stop = () => {
     latest.current?.cancel();
@@ -41,19 +48,28 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   const all = settings.job === "passages" ? [...files, ...base, ...against] : files;
   const given = placeFiles(all);
   const sourcesFrom = files.length + base.length;
-  const typed = typedArguments(given.slice(0, files.length), settings, given.slice(files.length, sourcesFrom), given.slice(sourcesFrom));
+  const typeArguments = (chosen: FolderSettings) => typedArguments(given.slice(0, files.length), chosen, given.slice(files.length, sourcesFrom), given.slice(sourcesFrom));
+  const typed = typeArguments(settings);
   const bytes = sumBytes(all);
   const isTooLarge = bytes > maxBytes[settings.job];
-  const run = () => {
+  const mixed = settings.job === "dedup" && !settings.documentPerFile ? findMixedFormats(files) : [];
+  const hasTextFiles = files.some(({ name }) => ["txt", "text"].includes(findEnding(name)));
+  const run = (chosen: FolderSettings) => {
     onProblem(null);
     setEnded(null);
     setStatus("");
-    const { job } = settings;
-    const next = engine.startRun(pageArguments(typed, say.language), given, settings.recipe, setStatus);
+    setSuggested(null);
+    setSettings(chosen);
+    const { job } = chosen;
+    const next = engine.startRun(pageArguments(typeArguments(chosen), say.language), given, chosen.recipe, setStatus);
     latest.current = next;
     setStarted(next);
     const isCurrent = () => latest.current === next;
-    next.ended.then((end) => isCurrent() && setEnded({ run: end, job }), (problem: unknown) => isCurrent() && onProblem(problem)).finally(() => isCurrent() && stop());
+    const refuse = (problem: unknown) => {
+      onProblem(problem);
+      if (problem instanceof EngineRefusal) setSuggested(findSuggestedEncoding(problem.message));
+    };
+    next.ended.then((end) => isCurrent() && setEnded({ run: end, job }), (problem: unknown) => isCurrent() && refuse(problem)).finally(() => isCurrent() && stop());
   };
   /** Returns the files that are read, and keeps the names of the others. */
   const takeReadable = (given: readonly NamedFile[]): readonly NamedFile[] => {
@@ -65,21 +81,31 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
     // A browser lists the files of a folder in any order.
     const sorted = [...added].sort((a, b) => (a.name < b.name ? -1 : 1));
     const all = [...files, ...takeReadable(sorted)];
+    const job = suggestJob(all);
     setFiles(all);
     setEnded(null);
-    setSettings({ ...settings, job: suggestJob(all) });
+    setSuggested(null);
+    // Fields of rows are not those of other files.
+    setSettings({ ...settings, ...(job !== settings.job && ownSettings), job });
+  };
+  const remove = (file: NamedFile) => {
+    const rest = files.filter((it) => it !== file);
+    setFiles(rest);
+    setSuggested(null);
+    if (rest.length === 0) setSettings({ ...settings, ...ownSettings });
   };
   const clear = () => {
     setFiles([]);
     setUnread([]);
     setEnded(null);
-    setSettings({ ...settings, text: "", id: "", encoding: "" });
+    setSuggested(null);
+    setSettings({ ...settings, ...ownSettings });
   };
   const number = (value: string, usual: number) => Number(value) || usual;
   return (
     <>
       <section class="card stack">
-        <FileDrop files={files} onAdd={add} onRemove={(file) => setFiles(files.filter((it) => it !== file))} onClear={clear} onProblem={onProblem} />
+        <FileDrop files={files} onAdd={add} onRemove={remove} onClear={clear} onProblem={onProblem} />
         {unread.length > 0 && <UnreadNote files={unread} />}
         <div class="line" role="radiogroup" aria-label={sayWeb(say, "web.job")}>
           {jobs.map((job) => (
@@ -123,18 +149,31 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
             {sayWeb(say, "web.encoding")}
             <select value={settings.encoding} onChange={(event) => setSettings({ ...settings, encoding: event.currentTarget.value })}>
               <option value="">{sayWeb(say, "web.encoding.guessed")}</option>
-              {encodings.map((name) => <option key={name} value={name}>{name}</option>)}
+              {[...new Set([...encodings, settings.encoding])].filter((name) => name !== "").map((name) => <option key={name} value={name}>{name}</option>)}
             </select>
           </label>
+          {settings.job === "dedup" && (hasTextFiles || settings.documentPerFile) && (
+            <label class="choice">
+              <input type="checkbox" checked={settings.documentPerFile} onChange={(event) => setSettings({ ...settings, documentPerFile: event.currentTarget.checked })} />
+              {sayWeb(say, "web.documentPerFile")}
+            </label>
+          )}
         </div>
-        {settings.job === "dedup" && <p class="muted">{sayWeb(say, "web.rowsOnly")}</p>}
+        {settings.job === "dedup" && <p class="muted">{sayWeb(say, settings.documentPerFile ? "web.filesOnly" : "web.rowsOnly")}</p>}
+        {mixed.length > 0 && <p class="note" role="alert">{sayWeb(say, "web.mixed", { endings: mixed.map((ending) => `.${ending}`).join(say.language === "zh" ? "、" : ", ") })}</p>}
+        {suggested !== null && (
+          <p class="note">
+            {sayWeb(say, "web.otherEncoding")}{" "}
+            <button type="button" class="button" onClick={() => run({ ...settings, encoding: suggested })}>{sayWeb(say, "web.readAs", { encoding: suggested })}</button>
+          </p>
+        )}
         <div class="line">
           {started ? (
             <button type="button" class="button strong" onClick={stop}>{sayWeb(say, "web.cancel")}</button>
           ) : (
-            <button type="button" class="button strong" disabled={files.length === 0 || isTooLarge} onClick={run}>{sayWeb(say, "web.run")}</button>
+            <button type="button" class="button strong" disabled={files.length === 0 || isTooLarge || mixed.length > 0} onClick={() => run(settings)}>{sayWeb(say, "web.run")}</button>
           )}
-          <span class="muted" role="status">{started ? status || sayWeb(say, "web.begins") : sayWeb(say, "web.private")}</span>
+          <span class="muted" role="status">{started && (status || sayWeb(say, "web.begins"))}</span>
         </div>
         {isTooLarge ? (
           <p class="note" role="alert">{sayWeb(say, "web.tooLarge", { size: say.bytes(bytes), limit: say.bytes(maxBytes[settings.job]) })}</p>
@@ -292,7 +331,7 @@ const nameFigure = (job: Job, name: string): WebKey => (job === "passages" && na
 function RunResult({ ended, job }: { ended: EndedRun; job: Job }) {
   const say = useWording();
   const summary = JSON.parse(ended.output) as Record<string, unknown>;
-  const { report, others } = splitOutputs(ended.files);
+  const { report, rejected, others } = splitOutputs(ended.files);
   const figures = shownFigures[job].filter((name) => typeof summary[name] === "number");
   return (
     <>
@@ -302,8 +341,9 @@ function RunResult({ ended, job }: { ended: EndedRun; job: Job }) {
           {figures.map((name) => <Stat value={say.count(summary[name] as number)} label={sayWeb(say, nameFigure(job, name))} key={name} />)}
           <Stat value={say.decimal(Number(summary["seconds"]), 1)} label={sayWeb(say, "web.figure.seconds")} />
         </div>
+        {job === "dedup" && Number(summary["rejected"]) > 0 && <p class="note">{sayWeb(say, "web.rowsRejected", { n: Number(summary["rejected"]) })}</p>}
         <div class="line">
-          {[...others, ...(report ? [report] : [])].map((file) => <Download file={file} key={file.name} />)}
+          {[...others, ...(rejected ? [rejected] : []), ...(report ? [report] : [])].map((file) => <Download file={file} key={file.name} />)}
         </div>
         {ended.messages !== "" && (
           <details open={ended.code !== 0}>

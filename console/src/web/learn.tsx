@@ -10,6 +10,7 @@ import type { HashedDocument, HashedPair, PermutedSets } from "./engine";
 import { useEngineAnswer, useSettled } from "./engine-answer";
 import { sayWeb } from "./messages";
 import { RecipeChoice } from "./recipe-choice";
+import { RefusalText } from "./refusals";
 
 export function LearnSection(props: ToolProps) {
   return (
@@ -70,7 +71,7 @@ function OwnText({ engine, onProblem, attempt }: ToolProps) {
 
 /** Why the engine refuses what is typed, beside the place where it is typed. */
 function Refusal({ refusal }: { refusal: string | null }) {
-  return refusal && <p class="note" role="alert"><span lang="en">{refusal}</span></p>;
+  return refusal && <p class="note" role="alert"><RefusalText text={refusal} /></p>;
 }
 
 /** Documents with hashes and weights, as articles have them. */
@@ -168,9 +169,14 @@ interface BlocksProps {
   onDistance: (distance: number) => void;
 }
 
+/** Distance of a comparison without one, where the fingerprints have more bits. */
+const usualDistance = 3;
+
 function Blocks({ pair, distance, onDistance }: BlocksProps) {
   const say = useWording();
-  const most = Math.max(0, pair.a.bits.length - 1);
+  const bits = pair.a.bits.length;
+  const most = Math.max(0, bits - 1);
+  const widths = pair.blocks.map((block) => block.a.length);
   return (
     <>
       <h3>{sayWeb(say, "web.blocksTitle")}</h3>
@@ -180,6 +186,8 @@ function Blocks({ pair, distance, onDistance }: BlocksProps) {
         <input type="range" min="0" max={most} value={distance} onInput={(event) => onDistance(Number(event.currentTarget.value))} />
         <b class="number">{distance}</b>
       </label>
+      {most < usualDistance && <p class="muted">{sayWeb(say, "web.shortHashes", { n: most })}</p>}
+      {new Set(widths).size > 1 && <p class="muted">{sayWeb(say, "web.blockWidths", { n: bits, blocks: widths.length, widths: widths.join(say.language === "zh" ? "、" : ", ") })}</p>}
       <div class="bits" tabIndex={0} role="group" aria-label={sayWeb(say, "web.blocksTitle")}>
         {(["a", "b"] as const).map((own) => (
           <div class="bit-row" key={own}>
@@ -298,6 +306,16 @@ function PermutationTables({ sets }: { sets: PermutedSets }) {
   );
 }
 
+/** Slots of a signature of the default recipe. */
+const usualSlots = 128;
+
+/** How many slots the bands take, and why some are left over. */
+function SlotUse({ slots }: { slots: number }) {
+  const say = useWording();
+  const key = slots > usualSlots ? "web.moreSlots" : slots === usualSlots ? "web.allSlots" : "web.someSlots";
+  return <>{sayWeb(say, key, { slots, of: usualSlots })}</>;
+}
+
 /** Largest number of bands and of rows that can be chosen. */
 const maxBands = 128;
 
@@ -339,7 +357,8 @@ function BandCurve({ engine, onProblem }: ToolProps) {
             threshold={[threshold, threshold.toFixed(2)]}
           />
           <p role="status">
-            {sayWeb(say, "web.found", { threshold: threshold.toFixed(2), probability: say.share(drawn.curve[Math.round(100 * threshold)] ?? 0), slots: drawn.bands * drawn.rows })}
+            {sayWeb(say, "web.found", { threshold: threshold.toFixed(2), probability: say.share(drawn.curve[Math.round(100 * threshold)] ?? 0) })}{" "}
+            <SlotUse slots={drawn.bands * drawn.rows} />
           </p>
         </>
       )}

@@ -14,6 +14,7 @@ import { DictionaryMissing, Engine, EngineRefusal, MemoryExceeded, dictionaryFil
 import { FolderSection } from "./folder";
 import { LearnSection } from "./learn";
 import { addWebMessages, sayWeb } from "./messages";
+import { RefusalText } from "./refusals";
 
 addWebMessages();
 
@@ -128,7 +129,7 @@ function Notice({ engine, problem, isReady, onProblem, onDictionary }: NoticePro
     const message = sayProblem(say, problem);
     return (
       <p class="note" role="alert">
-        <span lang={problem instanceof EngineRefusal ? "en" : undefined}>{message}</span>{" "}
+        {problem instanceof EngineRefusal ? <RefusalText text={message} /> : <span>{message}</span>}{" "}
         <button type="button" class="fold-button" onClick={() => onProblem(null)}>{say.text("console.dismiss")}</button>
       </p>
     );

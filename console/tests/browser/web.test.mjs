@@ -396,13 +396,13 @@ test("rows are deduplicated in the page: kept rows, tables and the report are th
   const page = await openPage(browser, pathToFileURL(pageFile).href);
   const rows = Buffer.from(sampleRows());
   await giveFiles(page, [{ name: "sample.jsonl", mimeType: "application/octet-stream", buffer: rows }]);
-  const given = ["dedup", "sample.jsonl", "-o", "kept.jsonl", "--removed", "removed.tsv", "--clusters", "clusters.tsv", "--report", "report.html", "--threshold", "0.75"];
+  const given = ["dedup", "sample.jsonl", "-o", "kept.jsonl", "--removed", "removed.tsv", "--rejected", "rejected.jsonl", "--clusters", "clusters.tsv", "--report", "report.html", "--threshold", "0.75"];
   assert.equal(await page.innerText("code"), `lookalike ${given.join(" ")}`);
   await page.click(".button.strong:enabled");
   await page.waitForSelector("a[download]");
   // A page states its language, which the report has then, too.
   const expected = runCommandOverFiles([...given, "--lang", "en"], { "sample.jsonl": rows });
-  for (const name of ["kept.jsonl", "removed.tsv", "clusters.tsv"]) assert.ok((await save(page, name)).equals(expected.files[name]), name);
+  for (const name of ["kept.jsonl", "removed.tsv", "rejected.jsonl", "clusters.tsv"]) assert.ok((await save(page, name)).equals(expected.files[name]), name);
   assert.deepEqual(withoutClock(dataOf(await save(page, "report.html"))), withoutClock(dataOf(expected.files["report.html"])));
   // Two rows are bad, which the command says.
   assert.match(await page.innerText("pre.given"), /sample\.jsonl:\d+: /);

@@ -172,7 +172,7 @@ test("arguments are those that a user types, and files cannot be taken for optio
   const paths = (...names) => placeFiles(named(...names)).map(({ path }) => path);
   assert.deepEqual(paths("a.jsonl", "-o", "kept.jsonl", "report.html", "a.jsonl", "folder/a.jsonl"), ["a.jsonl", "input/-o", "input/kept.jsonl", "input/report.html", "2/a.jsonl", "folder/a.jsonl"]);
   const typed = (names, settings) => writeCommandLine(typedArguments(placeFiles(named(...names)), { ...usualSettings, ...settings }));
-  assert.equal(typed(["my news.csv.gz"], { text: "body" }), 'lookalike dedup "my news.csv.gz" -o kept.csv --removed removed.tsv --clusters clusters.tsv --report report.html --threshold 0.75 --text body');
+  assert.equal(typed(["my news.csv.gz"], { text: "body" }), 'lookalike dedup "my news.csv.gz" -o kept.csv --removed removed.tsv --rejected rejected.csv --clusters clusters.tsv --report report.html --threshold 0.75 --text body');
   assert.equal(typed(["it's.docx", "b.html"], { job: "passages", words: 8, reworded: true, recipe: "jieba" }), 'lookalike passages "it\'s.docx" b.html -o passages.tsv --report report.html --min-length 8 --reworded --recipe jieba');
   assert.match(typed(["a.csv"], { encoding: "gb18030", text: "正文" }), / --text "正文" --encoding gb18030$/);
   // Each shell has characters of its own between quotation marks.
@@ -188,6 +188,38 @@ test("arguments are those that a user types, and files cannot be taken for optio
   const beside = (job) => writeCommandLine(typedArguments(given.slice(0, 2), { ...usualSettings, job }, given.slice(2)));
   assert.match(beside("passages"), /^lookalike passages a\.txt b\.txt .* --base "the question\.txt"$/);
   assert.doesNotMatch(beside("dedup"), /question/);
+});
+
+test("rows of other encodings, files of a document each and rejected rows have options of the command", async () => {
+  const { findMixedFormats, placeFiles, splitOutputs, typedArguments, usualSettings, writeCommandLine } = await load("folder-run.ts");
+  const named = (...names) => names.map((name) => ({ name, file: new Blob(["x"]) }));
+  const typed = (names, settings) => writeCommandLine(typedArguments(placeFiles(named(...names)), { ...usualSettings, ...settings }));
+  assert.match(typed(["a.csv"], { encoding: "gb18030" }), / --encoding gb18030$/);
+  assert.match(typed(["a.parquet"], {}), / -o kept\.parquet .* --rejected rejected\.jsonl /);
+  assert.equal(typed(["a.txt", "b.txt"], { documentPerFile: true }), "lookalike dedup a.txt b.txt --document-per-file --removed removed.tsv --rejected rejected.txt --clusters clusters.tsv --report report.html --threshold 0.75");
+  // Rows of JSONL and JSON go into one file, rows of other formats do not.
+  assert.deepEqual(findMixedFormats(named("a.jsonl", "b.json", "c.ndjson.gz")), []);
+  assert.deepEqual(findMixedFormats(named("1.txt", "2.txt", "rows.csv")), ["csv", "txt"]);
+  const written = (size) => [["kept.txt", 3], ["rejected.txt", size], ["report.html", 9]].map(([name, length]) => ({ name, content: new Blob(["x".repeat(length)]) }));
+  assert.equal(splitOutputs(written(5)).rejected.name, "rejected.txt");
+  assert.equal(splitOutputs(written(0)).rejected, null);
+  assert.deepEqual(splitOutputs(written(0)).others.map(({ name }) => name), ["kept.txt"]);
+});
+
+test("refusals are Chinese where the command has them so, and suggest an encoding", async () => {
+  const { findSuggestedEncoding, translateRefusal } = await load("refusals.tsx");
+  const pairs = [
+    ["A: the feature 'x' is not of the form TOKEN=BITS:WEIGHT: give, for example, CSDN=100101:4", /^A：特征 'x' 应写成/],
+    ["the hashes of A have 6 bits and those of B 5: give both the same number", /^A 的哈希有 6 位，B 的有 5 位/],
+    ["the distance is 3: give less than the 3 bits of the fingerprints", /^海明距离是 3：应小于指纹的 3 位$/],
+    ["the permutation 'b e a d' lacks the shingle 'c': list all 5 shingles of the documents", /^排列 'b e a d' 缺少片段 'c'/],
+    ["通知.csv is not read: it holds rows, and not one document: give it as an input of its own", /^没有读取 通知\.csv：它存的是多行/],
+  ];
+  for (const [refusal, expected] of pairs) assert.match(translateRefusal(refusal) ?? "", expected);
+  assert.equal(translateRefusal("nobody has said this"), null);
+  assert.equal(findSuggestedEncoding("a.csv:2: the row is not valid UTF-8 at its byte 3; it looks like --encoding gb18030\n27 more"), "gb18030");
+  assert.equal(findSuggestedEncoding("27 more bad rows: it looks like --encoding gb…; --rejected FILE"), null);
+  assert.equal(findSuggestedEncoding("the field `text` is missing"), null);
 });
 
 test("sources are options, and documents are compared with them", async () => {

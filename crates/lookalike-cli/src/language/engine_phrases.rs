@@ -180,6 +180,22 @@ mod tests {
                      'log/000000000000000a'）：有记录丢失",
                 ),
             ),
+            (
+                "none of the 30 rows can be used, so every output stays as it was; the first: gbk.csv:2: the row is not \
+                 valid UTF-8 at its byte 3; it looks like --encoding gb18030",
+                Some(
+                    "30 行全都不能用，所以各输出保持不变；第一行：gbk.csv:2：这一行不是 UTF-8（从第 3 字节起）；\
+                     看起来是别的编码，请加 --encoding gb18030",
+                ),
+            ),
+            (
+                "the distance is 3: give less than the 3 bits of the fingerprints",
+                Some("海明距离是 3：应小于指纹的 3 位"),
+            ),
+            (
+                "notice.csv is not read: it holds rows, and not one document: give it as an input of its own",
+                Some("没有读取 notice.csv：它存的是多行，不是一篇文档：请单独作为输入"),
+            ),
             ("something new", None),
         ] {
             assert_eq!(to_chinese(english).as_deref(), chinese, "{english}");
