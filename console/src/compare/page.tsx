@@ -427,8 +427,8 @@ function Sums({ side, rule }: { side: Side; rule: string }) {
       <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("compare.sums")}>
         <table class="steps">
           <tbody>
-            <tr>{side.sums.map((sum, at) => <td class="number" key={at}>{Number(sum.toFixed(4))}</td>)}</tr>
-            <tr class="sum">{[...side.bits!].map((bit, at) => <td class="number" key={at}>{bit}</td>)}</tr>
+            <tr><th scope="row">Σ</th>{side.sums.map((sum, at) => <td class="number" key={at}>{Number(sum.toFixed(4))}</td>)}</tr>
+            <tr class="sum"><th scope="row"><code>{side.fingerprint}</code></th>{[...side.bits!].map((bit, at) => <td class="number" key={at}>{bit}</td>)}</tr>
           </tbody>
         </table>
       </div>
