@@ -116,6 +116,16 @@ def test_an_index_shows_its_parameters():
     assert list(inspect.signature(datasketch.MinHashLSH).parameters)[:3] == ["threshold", "num_perm", "weights"]
 
 
+def test_the_reference_has_the_names_of_all_modules():
+    page = (ROOT / "docs/python/reference.md").read_text(encoding="utf-8")
+    for name in ("pandas.LookalikeAccessor", "polars.LookalikeNamespace", "sklearn.FingerprintTransformer", "datasets.dedup"):
+        assert f"## {name}\n" in page
+    for name in ("datatrove.LookalikeDedup", "langchain.LookalikeDedup", "llama_index.LookalikeDedup"):
+        assert f"## {name}\n" in page
+    for part in ("ForwardRef", str(sys.maxsize), "Literal[removed", "A value of type `dict`", "\n----------\n"):
+        assert part not in page
+
+
 def test_results_are_pickled():
     index = la.HammingIndex(distance=1)
     index.add(np.array([3, 4], np.uint64))

@@ -13,13 +13,13 @@ import argparse
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Iterator
 
 import lookalike.compat.datasketch
 import lookalike.compat.rensa
 import lookalike.compat.simhash
-import lookalike.data_juicer
 import lookalike.datasets
 import lookalike.datatrove
 import lookalike.errors
@@ -37,7 +37,8 @@ HEAD = """# Python: every name
 
 This page is made from the signatures and docstrings of the package. [Work in Python](index.md) shows what to use for
 which task. `import lookalike as la` is assumed. The names of other modules are imported from these, for example
-`from lookalike.compat.datasketch import MinHash`.
+`from lookalike.compat.datasketch import MinHash`. The operator for Data-Juicer is named in its settings, and stands among the
+[integrations](integrations.md).
 """
 
 #: Modules whose names are listed after those of the package, under headings with the module.
@@ -53,7 +54,6 @@ MODULES = (
     lookalike.sklearn,
     lookalike.datasets,
     lookalike.datatrove,
-    lookalike.data_juicer,
     lookalike.langchain,
     lookalike.llama_index,
 )
@@ -63,11 +63,10 @@ MAX_WIDTH = 100
 
 
 def clean_type(words: str) -> str:
-    """Returns an annotation without module names and without quotes, which only literals keep."""
-    words = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", words)
-    parts = re.split(r"(Literal\[[^]]*\])", words)
-    plain = [part if at % 2 else re.sub("['\"]", "", part) for at, part in enumerate(parts)]
-    return re.sub(r"(?:typing|collections\.abc|lookalike\._\w+)\.", "", "".join(plain))
+    """Returns an annotation without module names and without quotes, except for those of literals."""
+    words = re.sub(r"ForwardRef\('([^']*)'[^)]*\)", r"\1", words)
+    words = re.sub(r"Literal\[[^\]]*\]|['\"]", lambda part: part[0] if part[0].startswith("Literal") else "", words)
+    return re.sub(r"(?:typing|collections\.abc|lookalike(?:\.\w+)*)\.", "", words)
 
 
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
@@ -165,8 +164,9 @@ def write_docstring(text: str) -> str:
 
 
 def public_members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yields methods and properties with a docstring of their own, in the order of their definition."""
-    for name in dict.fromkeys([*kind.__dict__, *(name for base in kind.__mro__[1:-1] for name in base.__dict__)]):
+    """Yields methods and properties of this package with a docstring of their own, in the order of their definition."""
+    own = [base for base in kind.__mro__ if base.__module__.split(".")[0] == "lookalike"]
+    for name in dict.fromkeys(name for base in own for name in base.__dict__):
         member = inspect.getattr_static(kind, name)
         if name.startswith("_") or isinstance(member, type) or name in vars(tuple):
             continue
@@ -177,6 +177,14 @@ def public_members(kind: type) -> Iterator[tuple[str, Any]]:
                 yield name, member
 
 
+def describe_value(value: Any) -> str:
+    if not isinstance(value, Mapping):
+        return f"A value of type `{type(value).__name__}`."
+    names = ", ".join(f"`{name}`" for name in value)
+    kinds = sorted({type(one).__name__ for one in value.values()})
+    return f"A mapping of the names {names} to values of type `{'`, `'.join(kinds)}`. It cannot be changed."
+
+
 def write_name(module: Any, name: str) -> str:
     value = getattr(module, name)
     text = inspect.getdoc(value)
@@ -184,7 +192,7 @@ def write_name(module: Any, name: str) -> str:
     heading, called = heading_of(module, name), f"la.{name}" if module is lookalike else name
     parts = [f"## {heading}\n\n"]
     if is_plain:
-        parts.append(f"A value of type `{type(value).__name__}`.\n\n")
+        parts.append(describe_value(value) + "\n\n")
         return "".join(parts)
     if not text:
         sys.exit(f"{module.__name__}.{name} has no docstring")
@@ -224,8 +232,10 @@ def link_names(module: Any, names: list[str]) -> str:
 
 
 def further_names(module: Any) -> list[str]:
-    """Returns the names of a module that the package itself does not have."""
-    return sorted((name for name in module.__all__ if name not in lookalike.__all__), key=str.lower)
+    """Returns the names of a module that the package itself does not have, or has for something else."""
+    top = {name: getattr(lookalike, name) for name in lookalike.__all__}
+    names = [name for name in module.__all__ if getattr(module, name) is not top.get(name)]
+    return sorted(names, key=str.lower)
 
 
 def write_page() -> str:

@@ -379,7 +379,12 @@ fn add_hashes(functions: &PermutedFunctions, hashes: &[u64], slots: &mut SlotVal
 /// >>> for word in "the ferry leaves at eight".split(): b.update(word.encode())
 /// >>> a.jaccard(b)
 /// 0.7265625
-#[pyclass(frozen, subclass, module = "lookalike.compat.datasketch", name = "MinHash")]
+#[pyclass(
+    frozen,
+    subclass,
+    module = "lookalike.compat.datasketch",
+    name = "MinHash"
+)]
 pub(crate) struct MinHash {
     functions: Arc<PermutedFunctions>,
     /// `true` if the functions were given and not drawn.

@@ -681,7 +681,7 @@ fn refusals_are_chinese() {
         ),
         (
             "dedup in.jsonl --forms none -o x.jsonl",
-            &["无法读取模板表 none：没有这个文件或目录"],
+            &["没有模板表 none：请给出 learn、off 或文件"],
         ),
         (
             "dedup in.jsonl --method simhash --distance 70 -o x.jsonl",

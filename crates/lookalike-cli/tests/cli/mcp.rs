@@ -930,7 +930,7 @@ fn wrong_arguments_are_refused_by_the_tool() {
         ),
         (
             "shared_passages",
-            json!({ "documents": ["a.jsonl"], "min_length": 0 }),
+            json!({ "inputs": ["a.jsonl"], "min_length": 0 }),
             "2 to 1000",
         ),
         (
