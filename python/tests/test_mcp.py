@@ -70,7 +70,7 @@ def test_files_are_searched(command, corpus, tmp_path):
         cluster = found["clusters"][0]
         assert cluster["kept"]["id"] == "first"
         assert [member["id"] for member in cluster["removed"]] == ["second"]
-        passages = await content_of(client, "shared_passages", documents=rows)
+        passages = await content_of(client, "shared_passages", inputs=rows)
         assert passages["pairs"][0]["document"] == "second"
         explained = await content_of(client, "explain_removal", removed="removed.tsv", id="second", inputs=rows)
         assert explained["kept"] == "first"

@@ -53,9 +53,11 @@ pub unsafe extern "C" fn lookalike_init_c_api(
     // SAFETY: the caller passes the pointers of DuckDB.
     unsafe {
         interface::with_connection(info, access, |connection| {
-            macros::create_all(connection)?;
+            macros::refuse_taken_name(connection)?;
             scalars::register_all(connection)?;
-            aggregate::register_all(connection)
+            aggregate::register_all(connection)?;
+            macros::create_all(connection);
+            Ok(())
         })
     }
 }

@@ -48,28 +48,43 @@ const FIND_DATABASE: &CStr =
 /// Removes what a statement that failed has left.
 const DETACH: &CStr = c"DETACH lookalike";
 
-/// Creates the catalog with all macros, if DuckDB attaches a database. The functions exist in any case, so that it is no
-/// error if it does not. A catalog that lacks a macro does not stay.
+/// Refuses to load beside a database of the user that has the name of the catalog.
 ///
 /// # Errors
-/// If the user has a database of its name.
+/// If there is one.
 ///
 /// # Safety
 /// The connection must be open.
-pub(crate) unsafe fn create_all(connection: ffi::duckdb_connection) -> Result<(), String> {
-    let run = |statement: &CStr| {
-        // SAFETY: the connection is open; DuckDB accepts a null pointer for a result that nobody reads.
-        let state = unsafe { ffi::duckdb_query(connection, statement.as_ptr(), ptr::null_mut()) };
-        state == ffi::DuckDBSuccess
-    };
-    if !run(FIND_DATABASE) {
-        return Err("the extension attaches a database `lookalike`, and yours has that name: open it under another one, for \
-                    example ATTACH 'lookalike.duckdb' AS mine"
-            .to_owned());
+pub(crate) unsafe fn refuse_taken_name(connection: ffi::duckdb_connection) -> Result<(), String> {
+    // SAFETY: the caller says that the connection is open.
+    if unsafe { run_statement(connection, FIND_DATABASE) } {
+        return Ok(());
     }
+    Err("the extension attaches a database `lookalike`, and yours has that name: open it under another one, for \
+         example ATTACH 'lookalike.duckdb' AS mine"
+        .to_owned())
+}
+
+/// Creates the catalog with all macros, if DuckDB attaches a database. The functions, which the macros call, exist in any
+/// case, so that it is no error if it does not. A catalog that lacks a macro does not stay.
+///
+/// # Safety
+/// The connection must be open.
+pub(crate) unsafe fn create_all(connection: ffi::duckdb_connection) {
+    // SAFETY: the caller says that the connection is open.
+    let run = |statement: &CStr| unsafe { run_statement(connection, statement) };
     let [attach, macros @ ..] = STATEMENTS;
     if run(attach) && !macros.into_iter().all(run) {
         run(DETACH);
     }
-    Ok(())
+}
+
+/// Runs a statement, and returns `true` if it succeeds.
+///
+/// # Safety
+/// The connection must be open.
+unsafe fn run_statement(connection: ffi::duckdb_connection, statement: &CStr) -> bool {
+    // SAFETY: the connection is open; DuckDB accepts a null pointer for a result that nobody reads.
+    let state = unsafe { ffi::duckdb_query(connection, statement.as_ptr(), ptr::null_mut()) };
+    state == ffi::DuckDBSuccess
 }
