@@ -110,7 +110,7 @@ def test_refusals_reach_the_client(command, corpus, tmp_path):
         for path in ["../secret.jsonl", str(tmp_path / "secret.jsonl"), "/etc/passwd", "https://example.com/a.jsonl"]:
             refused = await client.call_tool("find_near_duplicates", {"inputs": [path]})
             assert refused.is_error
-            assert "below the folders" in refused.content[0].text
+            assert "the folders of this server" in refused.content[0].text
         with pytest.raises(mcp.MCPError) as unknown:
             await client.call_tool("shell", {"command": "ls"})
         assert unknown.value.error.code == -32602
