@@ -75,7 +75,7 @@ test("names are hidden at a click, also in the table, and come back", { skip }, 
     const table = await save();
     assert.equal(table.split("\r\n").length, 1 + 6 + 1);
     assert.match(table, /^\ufeffdocument,other_document,passages,length,reworded,longest,unit,/);
-    assert.match(table, /ben\.txt,ann\.txt,1,\d+,\d+,words,0\.\d+,0\.\d+/);
+    assert.match(table, /ben\.txt,ann\.txt,1,\d+,\d+,\d+,words,0\.\d+,0\.\d+/);
     await page.click(`button:has-text("${hide}")`);
     assert.doesNotMatch(await names(), /\.txt/);
     assert.match(await names(), anonymous);
