@@ -79,23 +79,25 @@ impl TokenMinHash {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the digests of rows of hashes, one after the other, as little-endian numbers of 32 bits. `next_row` replaces
-    /// the hashes that it is given by those of the next row, and returns false behind the last one.
-    fn digest_rows(
+    /// Returns the digests of rows, one after the other, as little-endian numbers of 32 bits. `read_row` adds the hashes of a
+    /// row to an empty list. The own slots are left alone.
+    fn digest_rows<'py>(
         &self,
-        py: Python<'_>,
-        mut next_row: impl FnMut(&mut Vec<u64>) -> PyResult<bool>,
-    ) -> PyResult<Vec<u8>> {
+        rows: &Bound<'py, PyAny>,
+        read_row: impl Fn(&Bound<'py, PyAny>, &mut Vec<u64>) -> PyResult<()>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let mut slots = vec![self.scheme.empty_value(); self.lock_slots().len()];
         let (mut hashes, mut digests) = (Vec::new(), Vec::new());
-        while next_row(&mut hashes)? {
-            py.check_signals()?;
+        for row in rows.try_iter()? {
+            rows.py().check_signals()?;
+            hashes.clear();
+            read_row(&row?, &mut hashes)?;
             slots.fill(self.scheme.empty_value());
             self.functions.lower_slots(&hashes, &mut slots);
             let numbers = slots.iter().map(|slot| slot >> self.digest_shift());
             digests.extend(numbers.flat_map(|number| (number as u32).to_le_bytes()));
         }
-        Ok(digests)
+        Ok(PyBytes::new(rows.py(), &digests))
     }
 
     /// Bits of a slot that its digest leaves out.
@@ -185,16 +187,9 @@ impl TokenMinHash {
         &self,
         token_sets: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let mut sets = token_sets.try_iter()?;
-        let digests = self.digest_rows(token_sets.py(), |hashes| {
-            hashes.clear();
-            let Some(tokens) = sets.next() else {
-                return Ok(false);
-            };
-            visit_hashes(&tokens?, |hash| hashes.push(hash))?;
-            Ok(true)
-        })?;
-        Ok(PyBytes::new(token_sets.py(), &digests))
+        self.digest_rows(token_sets, |tokens, hashes| {
+            visit_hashes(tokens, |hash| hashes.push(hash))
+        })
     }
 
     /// Returns the digests of lists of hashes of tokens as `digest_token_sets` does.
@@ -202,15 +197,10 @@ impl TokenMinHash {
         &self,
         hash_sets: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let mut sets = hash_sets.try_iter()?;
-        let digests = self.digest_rows(hash_sets.py(), |hashes| {
-            let Some(row) = sets.next() else {
-                return Ok(false);
-            };
-            *hashes = row?.extract()?;
-            Ok(true)
-        })?;
-        Ok(PyBytes::new(hash_sets.py(), &digests))
+        self.digest_rows(hash_sets, |row, hashes| {
+            hashes.extend(row.extract::<Vec<u64>>()?);
+            Ok(())
+        })
     }
 
     /// Returns the slots with all their bits.

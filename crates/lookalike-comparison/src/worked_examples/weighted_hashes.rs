@@ -161,7 +161,7 @@ impl WeightedHashes {
     }
 }
 
-/// Splits `TOKEN=BITS:WEIGHT` into its parts. The token may contain `=` and `:`. Both signs may be those of a Chinese keyboard.
+/// Splits `TOKEN=BITS:WEIGHT` into its parts. The token may contain `=` and `:`. Signs of full width separate the parts, too.
 fn split_feature(given: &str) -> Result<(&str, &str, &str), String> {
     given
         .rsplit_once([':', '：'])
