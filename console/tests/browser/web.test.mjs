@@ -453,7 +453,10 @@ test("the section for files looks right in both languages", { skip }, async () =
 });
 
 test("PDF files are left out, and the page says why", { skip }, async () => {
-  for (const [locale, reason] of [["en-GB", /^almanac\.pdf: left out\. A page reads no PDF files, because/], ["zh-CN", /^almanac\.pdf 未读取：本页不读 PDF 文件，因为/]]) {
+  for (const [locale, reason, refusal] of [
+    ["en-GB", /^almanac\.pdf: left out\. A page reads no PDF files, because/, /almanac\.pdf is not read: it is a PDF file/],
+    ["zh-CN", /^almanac\.pdf 未读取：本页不读 PDF 文件，因为/, /没有读取 almanac\.pdf：它是 PDF 文件/],
+  ]) {
     const page = await openPage(browser, url, { locale });
     const pdf = { name: "almanac.pdf", mimeType: "application/pdf", buffer: readFileSync(join(root, "examples/archive/almanac.pdf")) };
     await giveFiles(page, [pdf, ...droppedFiles().filter(({ name }) => ["essay.txt", "letter.docx"].includes(name))]);
@@ -465,7 +468,7 @@ test("PDF files are left out, and the page says why", { skip }, async () => {
     await page.click("#tab-compare");
     await page.setInputFiles("input[type=file] >> nth=0", pdf);
     await page.waitForSelector("[role=alert]");
-    assert.match(await page.innerText("[role=alert]"), /almanac\.pdf is not read: it is a PDF file/);
+    assert.match(await page.innerText("[role=alert]"), refusal);
     await page.context().close();
   }
 });
@@ -535,7 +538,7 @@ test("more files than the memory of a page allows are refused", { skip }, async 
         assert.ok(await page.isChecked(`input[value=${job}]`));
         assert.equal(await page.locator(".button.strong").isDisabled(), isRefused, `${name}: ${size}`);
         assert.equal(await page.locator("[role=alert]").count(), isRefused ? 1 : 0);
-        if (isRefused) assert.match(await page.innerText("[role=alert]"), /a page takes at most .*, because a module has 4 GiB of memory: give fewer files, or use the command/);
+        if (isRefused) assert.match(await page.innerText("[role=alert]"), /a page takes at most .*, because a browser gives it 4 GiB of memory: give fewer files, or use the command/);
         await page.click(".drop button:has-text('Remove all')");
       }
       await page.context().close();
