@@ -107,13 +107,13 @@ def dedup(
     refuse_one_machine(unavailable, "Spark")
     for name in unavailable:
         raise SettingError(f"dedup has no argument {name}{advise_argument(name, dedup)}")
-    refuse_other_frame(df)
     _refuse_times(window, time)
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
         sentences=sentences, verify=verify, unit=unit, within=within is not None,
         against=against is not None, features=features is not None, forms=forms,
     )
+    refuse_other_frame(df)
     wanted = arguments.audit(audit)
     if wanted is not None:
         _engine.check_audit(job.open())
