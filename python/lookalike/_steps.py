@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 from . import _engine
-from ._arguments import rule
+from ._arguments import choice_or_path, rule
 from ._destination_table import DestinationLayout, DestinationTable
 from ._errors import SettingError
 from ._files import FilePath
@@ -82,9 +82,9 @@ RULE = ("method", "threshold", "distance", "candidates", "sentences", "verify", 
 
 def _with_forms(recipe: _engine.RecipeBase, forms: Optional[FilePath]) -> _engine.RecipeBase:
     """The recipe with a table of forms in place of its own, or without forms."""
-    if forms is None:
+    choice = choice_or_path("forms", forms, ("learn", "off"), '"off" or the path of a table')
+    if choice is None:
         return recipe
-    choice = os.fspath(forms)
     if choice == "learn":
         raise SettingError(
             "forms='learn' is for one machine: write a table with la.learn_forms, of all documents or of a part of them, "
